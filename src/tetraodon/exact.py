@@ -1,0 +1,90 @@
+"""Exact numbers: budgets, scales and bounds are ``fractions.Fraction`` from the text the user wrote."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Rational
+
+from .errors import SpecificationError
+
+Number = int | float | str | Decimal | Fraction
+
+
+def exact(value: object, where: str) -> Fraction:
+    """``value`` as the rational the user wrote: 0.1 is 1/10, "1/3" is 1/3.
+
+    A float is read through its shortest decimal text, so that ``0.1`` means one tenth and not the nearest binary
+    fraction. Booleans, NaN, infinities and anything else are refused.
+
+    >>> exact(0.1, "epsilon"), exact("1/3", "epsilon")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        raise SpecificationError(f"{where}: a truth value is not a number.")
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, Integral | Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, float) or type(value).__module__ == "numpy":
+        try:
+            as_float = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise SpecificationError(f"{where}: expected one number, got {type(value).__name__}.") from None
+        if not math.isfinite(as_float):
+            raise SpecificationError(f"{where}: must be finite.")
+        # A numpy float32 keeps its own shortest text.
+        return Fraction(str(value) if isinstance(value, float) else format(value, ""))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise SpecificationError(f"{where}: must be finite.")
+        return Fraction(value)
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            if len(text) > 200 or "_" in text:
+                raise ValueError
+            if "/" in text:
+                return Fraction(text)
+            as_decimal = Decimal(text)
+            if not as_decimal.is_finite() or abs(as_decimal.adjusted()) > 400:
+                raise ValueError
+            return Fraction(as_decimal)
+        except (ValueError, ZeroDivisionError, InvalidOperation):
+            raise SpecificationError(f"{where}: not a number; write for example 0.5 or \"1/2\".") from None
+    raise SpecificationError(f"{where}: expected a number, got {type(value).__name__}.")
+
+
+def positive(value: object, where: str) -> Fraction:
+    """``value`` as an exact rational above zero.
+
+    >>> positive("0.5", "epsilon")
+    Fraction(1, 2)
+    """
+    number = exact(value, where)
+    if number <= 0:
+        raise SpecificationError(f"{where}: must be above 0.")
+    return number
+
+
+def show(number: Fraction) -> str:
+    """A rational in the shortest exact text: a finite decimal where there is one, else p/q.
+
+    >>> show(Fraction(1, 2)), show(Fraction(1, 3)), show(Fraction(100))
+    ('0.5', '1/3', '100')
+    """
+    if number.denominator == 1:
+        return str(number.numerator)
+    rest, digits = number.denominator, 0
+    for prime in (2, 5):
+        count = 0
+        while rest % prime == 0:
+            rest //= prime
+            count += 1
+        digits = max(digits, count)
+    if rest != 1 or digits > 12:
+        return f"{number.numerator}/{number.denominator}"
+    sign, scaled = "-" if number < 0 else "", abs(number.numerator) * 10**digits // number.denominator
+    whole, part = divmod(scaled, 10**digits)
+    return f"{sign}{whole}.{part:0{digits}d}"
