@@ -34,8 +34,7 @@ def exact(value: object, where: str) -> Fraction:
             raise SpecificationError(f"{where}: expected one number, got {type(value).__name__}.") from None
         if not math.isfinite(as_float):
             raise SpecificationError(f"{where}: must be finite.")
-        # A numpy float32 keeps its own shortest text.
-        return Fraction(str(value) if isinstance(value, float) else format(value, ""))
+        return Fraction(str(value))
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise SpecificationError(f"{where}: must be finite.")
