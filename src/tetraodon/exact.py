@@ -51,7 +51,7 @@ def exact(value: object, where: str) -> Fraction:
                 raise ValueError
             return Fraction(as_decimal)
         except (ValueError, ZeroDivisionError, InvalidOperation):
-            raise SpecificationError(f"{where}: not a number; write for example 0.5 or \"1/2\".") from None
+            raise SpecificationError(f'{where}: not a number; write for example 0.5 or "1/2".') from None
     raise SpecificationError(f"{where}: expected a number, got {type(value).__name__}.")
 
 

@@ -1,0 +1,150 @@
+"""The declared domain: attributes side by side, values ↔ cells of the whole domain.
+
+The attributes and the definition of the cell of a value live in ``attributes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .attributes import Attribute, Categorical, Cells, Integer, Numeric, Point
+from .errors import SpecificationError, unknown
+
+MAX_DOMAIN = 2**63 - 1
+
+__all__ = ["Attribute", "Categorical", "Domain", "Integer", "Numeric", "Point"]
+
+
+def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None = None) -> Attribute:
+    """The attribute that ``to_spec`` wrote, or the table ``[domain.<name>]`` of a settings file.
+
+    Args:
+        folder: where relative paths of code files start.
+    """
+    where = f"domain.{name}"
+    spec = dict(spec)
+    kinds = [k for k in ("integer", "numeric", "categorical", "point") if k in spec]
+    if len(kinds) != 1:
+        raise SpecificationError(f"{where}: exactly one of integer, numeric, categorical.")
+    if kinds[0] == "point":
+        Point()
+    value = spec.pop(kinds[0])
+    allowed = {
+        "integer": {"step", "unit"},
+        "numeric": {"cells", "width", "unit"},
+        "categorical": {"ordered", "other", "hierarchy"},
+    }[kinds[0]] | {"missing", "column"}
+    for key in spec:
+        if key not in allowed:
+            raise unknown(where, "key", key, sorted(allowed))
+    try:
+        if kinds[0] == "categorical":
+            if isinstance(value, str) and folder is not None:
+                value = folder / value
+            return Categorical(value, **spec)
+        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+            raise SpecificationError(f"{kinds[0]}: two bounds, [low, high].")
+        return Integer(*value, **spec) if kinds[0] == "integer" else Numeric(*value, **spec)
+    except SpecificationError as error:
+        raise type(error)(f"{where}.{error}") from None
+
+
+class Domain(Mapping[str, Attribute]):
+    """The declared attributes, in order. Cells of the whole domain are numbered row-major: the last attribute runs fastest.
+
+    >>> domain = Domain(age=Integer(17, 90), sex=Categorical(["Female", "Male"]))
+    >>> domain.shape, domain.size, domain.encode([[3], [1]]).tolist()
+    ((74, 2), 148, [7])
+    """
+
+    def __init__(self, attributes: Mapping[str, Attribute] | None = None, /, **named: Attribute) -> None:
+        listed = dict(attributes or {}) | named
+        if not listed:
+            raise SpecificationError("domain: at least one attribute.")
+        for name, attribute in listed.items():
+            if not isinstance(name, str) or not name:
+                raise SpecificationError("domain: attribute names are non-empty texts.")
+            if not isinstance(attribute, Integer | Numeric | Categorical):
+                raise SpecificationError(
+                    f"domain.{name}: Integer, Numeric or Categorical, not {type(attribute).__name__}."
+                )
+        self._attributes: dict[str, Attribute] = listed
+        size = 1
+        for attribute in listed.values():
+            size *= attribute.size
+        if size > MAX_DOMAIN:
+            raise SpecificationError(
+                "domain: more than 2^63 cells; declare coarser attributes or fewer of them."
+            )
+        self.size: int = size
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self._attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Domain) and list(self.items()) == list(other.items())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._attributes.items()))
+
+    def __repr__(self) -> str:
+        return f"Domain({', '.join(f'{n}: {a.size}' for n, a in self.items())})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._attributes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells of each attribute, special ones included."""
+        return tuple(a.size for a in self._attributes.values())
+
+    def attribute(self, name: str, where: str) -> Attribute:
+        """The attribute, or an error that lists the declared ones."""
+        if name not in self._attributes:
+            raise unknown(where, "attribute", name, self.names)
+        return self._attributes[name]
+
+    def select(self, *names: str) -> Domain:
+        """The domain of some attributes, kept in this domain's order."""
+        for name in names:
+            self.attribute(name, "domain.select")
+        return Domain({n: a for n, a in self.items() if n in names})
+
+    def encode(self, cells: Sequence[Any]) -> Cells:
+        """Whole-domain cell numbers from one cell array per attribute."""
+        code: Any = np.int64(0)
+        for size, cell in zip(self.shape, cells, strict=True):
+            code = code * np.int64(size) + np.asarray(cell, dtype=np.int64)
+        return np.asarray(code, dtype=np.int64)
+
+    def decode(self, codes: object) -> tuple[Cells, ...]:
+        """One cell array per attribute from whole-domain cell numbers."""
+        rest = np.asarray(codes, dtype=np.int64)
+        cells: list[Cells] = []
+        for size in reversed(self.shape):
+            rest, cell = np.divmod(rest, np.int64(size))
+            cells.append(cell)
+        return tuple(reversed(cells))
+
+    def labels(self, code: int) -> tuple[str, ...]:
+        """The published names of one whole-domain cell."""
+        return tuple(a.label(int(c)) for a, c in zip(self.values(), self.decode(code), strict=True))
+
+    def to_spec(self) -> dict[str, Any]:
+        """A plain JSON-ready form; ``Domain.from_spec`` is its inverse."""
+        return {name: attribute.to_spec() for name, attribute in self.items()}
+
+    @staticmethod
+    def from_spec(spec: Mapping[str, Mapping[str, Any]], folder: Path | None = None) -> Domain:
+        return Domain({name: attribute_from_spec(name, s, folder) for name, s in spec.items()})
