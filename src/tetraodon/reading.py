@@ -30,6 +30,7 @@ def number(value: object) -> float:
 
 
 def numbers(values: object) -> NDArray[np.float64]:
+    """Rule 1 for an array-like of any shape."""
     array = np.asarray(values)
     if array.dtype.kind in "iuf":
         return array.astype(np.float64)
@@ -37,6 +38,7 @@ def numbers(values: object) -> NDArray[np.float64]:
 
 
 def text(value: object) -> str | None:
+    """The text that a categorical compares; None where the value counts as null."""
     if value is None or isinstance(value, float | np.floating):
         return None
     if isinstance(value, bool | np.bool_):
@@ -45,8 +47,9 @@ def text(value: object) -> str | None:
 
 
 def codes(path: Path) -> list[str]:
+    """The codes that a file lists: one a line, or the column named ``code``."""
     try:
-        lines = path.readtext(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise SpecificationError(
             f"{path.name}: the file of codes cannot be read ({type(error).__name__})."
