@@ -1,0 +1,310 @@
+"""From a declaration of secrets and a domain to a ``Graph``, and declarations to and from plain specifications."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .attributes import Attribute
+from .axes import MAX_PAIRS, Axis, Ints
+from .domain import Domain
+from .errors import SpecificationError, Unsupported, unknown
+from .graphs import (
+    LISTABLE,
+    AttributeSecrets,
+    AttributeWise,
+    Edges,
+    Full,
+    Graph,
+    Nothing,
+    Partition,
+    Secrets,
+    Within,
+    _canonical,
+)
+from .metrics import metric_from_spec, threshold
+
+
+def bind(secrets: Secrets, domain: Domain) -> Graph:
+    """The graph that a declaration means over a domain.
+
+    >>> from .attributes import Integer
+    >>> bind(Within(2), Domain(age=Integer(0, 9))).distance(0, 9)
+    5
+    """
+    names = domain.names
+    if isinstance(secrets, Full):
+        return Graph(domain, "strong", tuple(attribute_axis(secrets, domain[n], n) for n in names))
+    if isinstance(secrets, Nothing):
+        return Graph(domain, "cartesian", tuple(attribute_axis(secrets, domain[n], n) for n in names))
+    if isinstance(secrets, AttributeWise):
+        told = dict(secrets.graphs) or {n: Full() for n in names}
+        for name in told:
+            domain.attribute(name, "secrets")
+        axes = tuple(attribute_axis(told.get(n, Nothing()), domain[n], n) for n in names)
+        return Graph(domain, "cartesian", axes)
+    if isinstance(secrets, Within):
+        return bind(AttributeWise({_one(secrets.on, domain, "Within"): secrets}), domain)
+    if isinstance(secrets, Partition):
+        return _bind_partition(secrets, domain)
+    if isinstance(secrets, Edges):
+        if secrets.on is not None or len(domain) == 1:
+            return bind(AttributeWise({_one(secrets.on, domain, "Edges"): secrets}), domain)
+        a, b = (_tuples(domain, [pair[k] for pair in secrets.pairs], "Edges") for k in (0, 1))
+        return _flat(domain, _canonical(a, b), "Edges")
+    raise SpecificationError(f"secrets: a secret graph such as td.Full(), not {type(secrets).__name__}.")
+
+
+def _one(on: str | None, domain: Domain, where: str) -> str:
+    if on is not None:
+        domain.attribute(on, f"{where}.on")
+        return on
+    if len(domain) > 1:
+        if where == "Within":
+            raise Unsupported(
+                "Within: a distance over several attributes is not available in this version; name one with on=."
+            )
+        raise SpecificationError(f"{where}: the domain has several attributes; name one with on=.")
+    return domain.names[0]
+
+
+def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -> Axis:
+    """The secret graph of one attribute, special cells included."""
+    n = attribute.n_values
+    other: tuple[bool, ...] = () if attribute.other is None else (True,)
+    missing: tuple[bool, ...] = () if attribute.missing == "refuse" else (attribute.missing == "secret",)
+    where = f"secrets.{name}"
+    if isinstance(secrets, Full):
+        return Axis(n, window=n - 1, stars=other + missing)
+    if isinstance(secrets, Nothing):
+        # Nobody protects the value; `other` is a value like any other.
+        return Axis(n, stars=tuple(False for _ in other) + missing)
+    if isinstance(secrets, Within):
+        _check_on(secrets.on, name, where)
+        if not attribute.ordered and secrets.metric is None:
+            raise SpecificationError(
+                f"{where}: Within needs an order; declare ordered=True, or use Full, Partition or Edges."
+            )
+        theta = threshold(secrets.theta, attribute, where)
+        window = (
+            attribute.reach(theta) if secrets.metric is None else secrets.metric.reach(name, attribute, theta)
+        )
+        return Axis(
+            n, window=min(window, n - 1), stars=(other if window else (False,) * len(other)) + missing
+        )
+    if isinstance(secrets, Partition):
+        _check_on(secrets.on, name, where)
+        return _partition_axis(secrets, attribute, name, other, missing)
+    _check_on(secrets.on, name, where)
+    cells = [
+        (attribute.cell(a, f"{where}.edges"), attribute.cell(b, f"{where}.edges")) for a, b in secrets.pairs
+    ]
+    listed = np.array(cells, dtype=np.int64).reshape(-1, 2)
+    pairs = _canonical(listed[:, 0], listed[:, 1])
+    if attribute.missing == "public" and len(pairs) and (pairs == attribute.missing_cell).any():
+        raise SpecificationError(f"{where}: an edge names the missing cell, which is declared public.")
+    size = n + len(other)
+    kept = pairs[pairs[:, 1] < size]  # a secret missing cell is joined to everything already
+    return Axis(size, pairs=kept, stars=missing)
+
+
+def _check_on(on: str | None, name: str, where: str) -> None:
+    if on is not None and on != name:
+        raise SpecificationError(f"{where}: on={on!r} names another attribute.")
+
+
+def _partition_axis(
+    secrets: Partition, attribute: Attribute, name: str, other: tuple[bool, ...], missing: tuple[bool, ...]
+) -> Axis:
+    n, where = attribute.n_values, f"secrets.{name}"
+    if secrets.blocks is not None:
+        count = dict(secrets.blocks).get(name, 1) if isinstance(secrets.blocks, tuple) else secrets.blocks
+        width = -(-n // count)
+        labels: Ints = np.arange(n, dtype=np.int64) // width
+    else:
+        assert secrets.by is not None
+        if secrets.is_mapping:
+            told = {attribute.cell(value, f"{where}.by"): label for value, label in secrets.by}
+            lacking = [c for c in range(n) if c not in told]
+            if lacking:
+                raise SpecificationError(
+                    f"{where}.by: no block for {attribute.label(lacking[0])!r}; name a block for every value."
+                )
+            if attribute.missing_cell in told:
+                raise SpecificationError(f"{where}.by: the missing cell has edges of its own; leave it out.")
+            if other and n in told:
+                n, other = n + 1, ()
+            raw = [told[c] for c in range(n)]
+        else:
+            raw = list(secrets.by)
+            if len(raw) != n:
+                raise SpecificationError(f"{where}.by: {n} cells are declared and {len(raw)} labels given.")
+        labels = _numbered(raw)
+    stars = other + missing
+    breaks = np.flatnonzero(np.diff(labels)) + 1
+    starts_of_runs = np.concatenate([[0], breaks]).astype(np.int64)
+    if len(np.unique(labels)) == len(starts_of_runs):
+        lengths = np.diff(np.concatenate([starts_of_runs, [n]]))
+        return Axis(n, starts=np.repeat(starts_of_runs, lengths), stars=stars)
+    return Axis(n, pairs=_cliques(labels, where), stars=stars)
+
+
+def _numbered(raw: list[Any]) -> Ints:
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(v, len(numbers)) for v in raw], dtype=np.int64)
+
+
+def _cliques(labels: Ints, where: str) -> Ints:
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    if int((sizes * (sizes - 1) // 2).sum()) > MAX_PAIRS:
+        raise Unsupported(
+            f"{where}: blocks that are not runs of cells need more than {MAX_PAIRS:,} pairs; order the cells by block."
+        )
+    listed, at = [], 0
+    for size in sizes:
+        members = np.sort(order[at : at + size])
+        a, b = np.triu_indices(size, 1)
+        listed.append(np.stack([members[a], members[b]], axis=1))
+        at += size
+    return np.concatenate(listed).astype(np.int64)
+
+
+def _bind_partition(secrets: Partition, domain: Domain) -> Graph:
+    if secrets.blocks is not None:
+        if not isinstance(secrets.blocks, tuple) and len(domain) > 1:
+            raise SpecificationError('Partition.blocks: name the attributes, as in {"lat": 16, "lon": 16}.')
+        if isinstance(secrets.blocks, tuple):
+            for name, _ in secrets.blocks:
+                domain.attribute(name, "Partition.blocks")
+        return Graph(domain, "strong", tuple(attribute_axis(secrets, domain[n], n) for n in domain.names))
+    if secrets.on is not None or len(domain) == 1:
+        name = _one(secrets.on, domain, "Partition")
+        axes = [attribute_axis(secrets if n == name else Full(), domain[n], n) for n in domain.names]
+        return Graph(domain, "strong", tuple(axes))
+    assert secrets.by is not None
+    if domain.size > LISTABLE:
+        raise Unsupported("Partition.by over several attributes: more than 2^22 cells; use blocks.")
+    if secrets.is_mapping:
+        told = dict(
+            zip(_tuples(domain, [k for k, _ in secrets.by], "Partition.by").tolist(), secrets.by, strict=True)
+        )
+        missing = _missing_cells(domain, "secret") | _missing_cells(domain, "public")
+        lacking = [c for c in range(domain.size) if c not in told and not missing[c]]
+        if lacking:
+            shown = ", ".join(domain.labels(lacking[0]))
+            raise SpecificationError(
+                f"Partition.by: no block for ({shown}); name a block for every tuple of values."
+            )
+        labels = _numbered([told[c][1] if c in told else ("alone", c) for c in range(domain.size)])
+    else:
+        if len(secrets.by) != domain.size:
+            raise SpecificationError(
+                f"Partition.by: {domain.size} cells are declared and {len(secrets.by)} labels given."
+            )
+        labels = _numbered(list(secrets.by))
+    public = _public_pattern(domain)
+    return _flat(
+        domain,
+        _cliques(_numbered(list(zip(labels.tolist(), public.tolist(), strict=True))), "Partition"),
+        "Partition",
+    )
+
+
+def _missing_cells(domain: Domain, kind: str) -> Any:
+    """Mask of the cells in which some attribute of that kind of missing is missing."""
+    mask = np.zeros(domain.size, dtype=bool)
+    for attribute, cells in zip(domain.values(), domain.decode(np.arange(domain.size)), strict=True):
+        if attribute.missing == kind:
+            mask |= cells == attribute.missing_cell
+    return mask
+
+
+def _public_pattern(domain: Domain) -> Ints:
+    pattern = np.zeros(domain.size, dtype=np.int64)
+    for attribute, cells in zip(domain.values(), domain.decode(np.arange(domain.size)), strict=True):
+        if attribute.missing == "public":
+            pattern = pattern * 2 + (cells == attribute.missing_cell)
+    return pattern
+
+
+def _flat(domain: Domain, pairs: Ints, where: str) -> Graph:
+    """A graph over whole cells, with the edges of secret missing cells added."""
+    if len(pairs) and any(a.missing == "public" for a in domain.values()):
+        for attribute, x, y in zip(
+            domain.values(), domain.decode(pairs[:, 0]), domain.decode(pairs[:, 1]), strict=True
+        ):
+            if (
+                attribute.missing == "public"
+                and ((x == attribute.missing_cell) != (y == attribute.missing_cell)).any()
+            ):
+                raise SpecificationError(f"{where}: an edge joins a public missing cell to a value.")
+    stars = Graph(domain, "cartesian", tuple(attribute_axis(Nothing(), domain[n], n) for n in domain.names))
+    listed = [pairs]
+    if stars.has_edges:
+        if domain.size > LISTABLE:
+            raise Unsupported(f"{where}: more than 2^22 cells with a secret missing cell.")
+        listed += [np.stack(e, axis=1) for e in stars.edges()]
+    every = np.concatenate(listed)
+    return Graph(domain, "flat", (Axis(domain.size, pairs=_canonical(every[:, 0], every[:, 1])),))
+
+
+def _tuples(domain: Domain, values: list[Any], where: str) -> Ints:
+    codes = []
+    for value in values:
+        if not isinstance(value, tuple) or len(value) != len(domain):
+            raise SpecificationError(f"{where}: tuples of {len(domain)} values, in the domain's order.")
+        cells = [domain[n].cell(v, f"{where}.{n}") for n, v in zip(domain.names, value, strict=True)]
+        codes.append(int(domain.encode(cells)))
+    return np.array(codes, dtype=np.int64)
+
+
+def secrets_from_spec(spec: Any, where: str = "policy.secrets") -> Secrets:
+    """The declaration that ``to_spec`` wrote, or ``[policy.secrets]`` of a settings file.
+
+    >>> secrets_from_spec({"within": 100, "on": "capital_loss"})
+    Within(theta=100, on='capital_loss', metric=None)
+    """
+    if spec == "attribute-wise":
+        return AttributeWise()
+    if isinstance(spec, str) or (isinstance(spec, Mapping) and {"within", "partition", "edges"} & set(spec)):
+        return _attribute_secrets(spec, where)
+    if isinstance(spec, Mapping):
+        return AttributeWise({n: _attribute_secrets(s, f"{where}.{n}") for n, s in spec.items()})
+    raise SpecificationError(f"{where}: 'full', 'attribute-wise', 'nothing' or a table of attributes.")
+
+
+def _attribute_secrets(spec: Any, where: str) -> AttributeSecrets:
+    if spec == "full":
+        return Full()
+    if spec == "nothing":
+        return Nothing()
+    if isinstance(spec, Mapping):
+        rest = dict(spec)
+        on = rest.pop("on", None)
+        if "within" in rest:
+            theta, metric = rest.pop("within"), rest.pop("metric", None)
+            _no_more(rest, where, ("within", "on", "metric"))
+            return Within(theta, on, None if metric is None else metric_from_spec(metric, where))
+        if "edges" in rest:
+            pairs = rest.pop("edges")
+            _no_more(rest, where, ("edges", "on"))
+            return Edges(pairs, on)
+        if "partition" in rest:
+            inner = dict(rest.pop("partition"))
+            _no_more(rest, where, ("partition",))
+            blocks, by, on = inner.pop("blocks", None), inner.pop("by", None), inner.pop("on", on)
+            _no_more(inner, f"{where}.partition", ("blocks", "by", "on"))
+            if isinstance(by, Mapping) and set(by) == {"cells"}:
+                by = list(by["cells"])
+            elif isinstance(by, list):
+                by = {tuple(k) if isinstance(k, list) else k: v for k, v in by}
+            return Partition(blocks, by=by, on=on)
+    raise SpecificationError(f"{where}: 'full', 'nothing', or one of within, partition, edges.")
+
+
+def _no_more(rest: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
+    for key in rest:
+        raise unknown(where, "key", key, known)

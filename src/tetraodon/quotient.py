@@ -1,0 +1,125 @@
+"""What a secret graph becomes when cells are binned or filtered, and how far an edge can move a group label.
+
+Positions are what a query sees of one attribute: several cells may share a position, and cells that a filter leaves out
+have none (label −1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .axes import Axis, Bools, Ints
+
+Edge = tuple[int, int]
+
+
+def quotient(axis: Axis, labels: Ints | None) -> Axis:
+    """The graph on positions: p – q is an edge if some cells with these positions are joined.
+
+    Args:
+        axis: the graph on cells.
+        labels: shape (axis.size,): position of each cell, −1 for cells left out; None means position = cell.
+
+    Returns:
+        A graph on the positions 0..P−1 and, where cells are left out, one more star P standing for all of them.
+    """
+    if labels is None:
+        return axis
+    count = int(labels.max(initial=-1)) + 1
+    outside = bool((labels < 0).any())
+    ordered, rest = labels[: axis.base], labels[axis.base :]
+    inside = ordered >= 0
+    kept = ordered[inside]
+    base = int(kept.max(initial=-1)) + 1
+    monotone = bool((np.diff(kept) >= 0).all()) and np.array_equal(np.unique(kept), np.arange(base))
+    own = np.array_equal(rest[rest >= 0], np.arange(base, count))
+    if not (axis.is_interval and monotone and own and all(isinstance(s, bool) for s in axis.stars)):
+        ends = axis.all_edges()
+        at = np.where(labels < 0, count, labels)[ends]
+        at = np.sort(at[at[:, 0] != at[:, 1]], axis=1)
+        pairs = np.unique(at, axis=0) if len(at) else np.zeros((0, 2), dtype=np.int64)
+        return Axis(count + outside, pairs=pairs.astype(np.int64))
+    starts = _starts(axis, inside, ordered, base)
+    stars: list[bool | Bools] = [s for s, r in zip(axis.stars, rest, strict=True) if r >= 0]
+    if outside:
+        stars.append(_joined_to_outside(axis, labels, base, count))
+    return Axis(base, starts=starts, stars=tuple(stars))
+
+
+def _starts(axis: Axis, inside: Bools, ordered: Ints, base: int) -> Ints:
+    """first[] on positions: that of the first cell of each position, moved up to the next cell that is kept."""
+    cells = np.flatnonzero(inside)
+    _, at = np.unique(ordered[cells], return_index=True)
+    heads = cells[at]
+    nearest = np.searchsorted(cells, axis.first[heads])
+    return np.minimum(ordered[cells[nearest]], np.arange(base)) if base else np.zeros(0, dtype=np.int64)
+
+
+def _joined_to_outside(axis: Axis, labels: Ints, base: int, count: int) -> Bools:
+    mask = np.zeros(count + 1, dtype=bool)
+    out = labels < 0
+    ordered_out = out[: axis.base]
+    before = np.concatenate([[0], np.cumsum(ordered_out)])
+    cells = np.flatnonzero(~ordered_out)
+    first = axis.first
+    last = np.searchsorted(first, cells, side="right")  # one past the last cell joined from above
+    last = np.maximum(last, cells + 1)
+    touches = (before[cells] > before[first[cells]]) | (before[last] > before[cells + 1])
+    star_out = any(s is True and o for s, o in zip(axis.stars, out[axis.base :], strict=True))
+    mask[labels[cells[touches | star_out]]] = True
+    live_out = bool(ordered_out.any()) or star_out
+    for told, label in zip(axis.stars, labels[axis.base :], strict=True):
+        if label >= 0:
+            mask[label] = told is True and live_out
+    return mask
+
+
+def label_change(axis: Axis, labels: Ints | None) -> tuple[int, Edge]:
+    """How an edge can move a record between groups: 2 = from one group to another, 1 = in or out of all groups, 0 = not.
+
+    Args:
+        labels: shape (axis.size,): group of each cell, −1 for none; None means that every cell is a group of its own.
+
+    Returns:
+        The largest change and an edge that attains it (for 1, its first end is inside).
+    """
+    if labels is None:
+        if not axis.has_edges:
+            return 0, (0, 0)
+        gap, edge = axis.widest
+        if gap:
+            return 2, edge
+        a, b = next(axis.edges(1))
+        return 2, (int(a[0]), int(b[0]))
+    best, witness = 0, (0, 0)
+    for a, b in _telling_edges(axis, labels):
+        x, y = labels[a], labels[b]
+        both = np.flatnonzero((x >= 0) & (y >= 0) & (x != y))
+        if len(both):
+            return 2, (int(a[both[0]]), int(b[both[0]]))
+        one = np.flatnonzero((x >= 0) != (y >= 0))
+        if len(one) and not best:
+            p, q = int(a[one[0]]), int(b[one[0]])
+            best, witness = 1, (p, q) if labels[p] >= 0 else (q, p)
+    return best, witness
+
+
+def _telling_edges(axis: Axis, labels: Ints) -> list[tuple[Ints, Ints]]:
+    """Edges among which the largest change is found.
+
+    On an interval graph a subinterval of an edge is an edge, so if two joined cells lie in different groups, two joined
+    cells do that have no grouped cell between them; if one of two joined cells is grouped and the other is not, two
+    neighbouring cells differ likewise. Stars are looked at in full.
+    """
+    if not axis.is_interval:
+        return list(axis.edges())
+    listed = []
+    first = axis.first
+    kept = np.flatnonzero(labels[: axis.base] >= 0)
+    for a, b in ((kept[:-1], kept[1:]), (np.arange(axis.base - 1), np.arange(1, axis.base))):
+        joined = a >= first[b]
+        listed.append((a[joined].astype(np.int64), b[joined].astype(np.int64)))
+    for star in range(len(axis.stars)):
+        partners = np.flatnonzero(axis.star_mask(star)).astype(np.int64)
+        listed.append((partners, np.full(len(partners), axis.base + star, dtype=np.int64)))
+    return listed
