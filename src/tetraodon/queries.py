@@ -1,0 +1,377 @@
+"""Queries: the words of published tables. A query knows its attributes and its workload, and nothing of mechanisms.
+
+Every query takes ``by`` (attributes that split the table into groups), ``where`` (a filter on declared attributes) and
+``bins`` (coarser cells). ``where`` values are a list of values, or a pair (low, high) as a tuple, both ends included.
+``bins`` values are a width in the attribute's unit, a list of lower ends, or, for a ``Categorical``, a mapping from
+new names to lists of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .errors import SpecificationError, Unsupported, unknown
+from .exact import exact, show
+
+Frozen = tuple[tuple[str, Any], ...]
+
+
+def _frozen(value: Any) -> Any:
+    """Lists and mappings as hashable tuples that remember what they were."""
+    if isinstance(value, Mapping):
+        return ("mapping", *((str(k), _frozen(v)) for k, v in value.items()))
+    if isinstance(value, tuple):
+        return ("pair", *(_frozen(v) for v in value))
+    if isinstance(value, list | range | np.ndarray):
+        return ("list", *(_frozen(v) for v in value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _named(value: Mapping[str, Any] | None, where: str) -> Frozen:
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise SpecificationError(f"{where}: a mapping from attribute names.")
+    return tuple((str(k), _frozen(v)) for k, v in value.items())
+
+
+def _names(value: Sequence[str] | str, where: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if any(not isinstance(n, str) for n in names) or len(set(names)) != len(names):
+        raise SpecificationError(f"{where}: attribute names, each once.")
+    return names
+
+
+@dataclass(frozen=True)
+class Query:
+    """What all queries share. Use ``Histogram``, ``CDF``, ``Ranges``, ``Quantiles``, ``Sum``, ``Mean`` or ``Linear``."""
+
+    word: ClassVar[str] = ""
+    by: tuple[str, ...] = field(default=(), kw_only=True)
+    where: Frozen = field(default=(), kw_only=True)
+    bins: Frozen = field(default=(), kw_only=True)
+
+    def _set(self, by: Any, where: Any, bins: Any, **fields: Any) -> None:
+        word = self.word
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "by", _names(by, f"{word}.by"))
+        object.__setattr__(self, "where", _named(where, f"{word}.where"))
+        object.__setattr__(self, "bins", _named(bins, f"{word}.bins"))
+        if not self.attributes:
+            raise SpecificationError(f"{word}: name at least one attribute.")
+        shown = self.by + self.attributes
+        if len(set(shown)) != len(shown):
+            raise SpecificationError(
+                f"{word}: an attribute stands twice among those counted and those in by."
+            )
+        for name, _ in self.bins:
+            if name not in shown:
+                raise unknown(f"{word}.bins", "attribute in this query", name, shown)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that are counted or summed (without ``by`` and ``where``)."""
+        raise AssertionError
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Every attribute that the answer depends on."""
+        return tuple(dict.fromkeys(self.by + self.attributes + tuple(n for n, _ in self.where)))
+
+    @property
+    def title(self) -> str:
+        """A name for files and reports, from the query alone."""
+        parts = [self.word, *self.attributes]
+        if self.by:
+            parts += ["by", *self.by]
+        return "-".join(parts)
+
+    def _body(self) -> Any:
+        return self.attributes[0]
+
+    def to_spec(self) -> dict[str, Any]:
+        """A plain JSON-ready form; ``query_from_spec`` is its inverse."""
+        spec: dict[str, Any] = {self.word: self._body()}
+        if self.by:
+            spec["by"] = list(self.by)
+        if self.where:
+            spec["where"] = {n: _thawed(v) for n, v in self.where}
+        if self.bins:
+            spec["bins"] = {n: _thawed(v) for n, v in self.bins}
+        return spec
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, tuple):
+        kind, items = value[0], value[1:]
+        if kind == "mapping":
+            return {k: _thawed(v) for k, v in items}
+        listed = [_thawed(v) for v in items]
+        return {"between": listed} if kind == "pair" else listed
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    return show(exact(value, "query"))
+
+
+@dataclass(frozen=True)
+class Histogram(Query):
+    """Number of records in every cell of some attributes, empty cells included.
+
+    >>> Histogram("sex", "age", bins={"age": 5}).to_spec()
+    {'histogram': ['sex', 'age'], 'bins': {'age': 5}}
+    """
+
+    word = "histogram"
+    columns: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *attributes: str,
+        by: Sequence[str] | str = (),
+        where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._set(by, where, bins, columns=_names(attributes, "histogram"))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return self.columns
+
+    def _body(self) -> Any:
+        return list(self.columns)
+
+
+@dataclass(frozen=True)
+class _OneAttribute(Query):
+    attribute: str = ""
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return (self.attribute,)
+
+
+@dataclass(frozen=True)
+class CDF(_OneAttribute):
+    """Number of records at or below every value of one ordered attribute.
+
+    Special cells (``other``, ``missing``) come after the last value, in that order.
+
+    >>> CDF("capital_loss", by=["sex"]).to_spec()
+    {'cdf': 'capital_loss', 'by': ['sex']}
+    """
+
+    word = "cdf"
+
+    def __init__(
+        self,
+        attribute: str,
+        *,
+        by: Sequence[str] | str = (),
+        where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._set(by, where, bins, attribute=attribute)
+
+
+@dataclass(frozen=True)
+class Ranges(_OneAttribute):
+    """Number of records in ranges of one ordered attribute: "all" of them, or a list of (low, high), ends included.
+
+    >>> Ranges("age", [(18, 64), (65, 90)]).to_spec()
+    {'ranges': 'age', 'of': [[18, 64], [65, 90]]}
+    """
+
+    word = "ranges"
+    of: tuple[tuple[Any, Any], ...] | str = "all"
+
+    def __init__(
+        self,
+        attribute: str,
+        of: str | Sequence[tuple[Any, Any]] = "all",
+        *,
+        by: Sequence[str] | str = (),
+        where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:
+        if isinstance(of, str):
+            if of != "all":
+                raise SpecificationError('ranges: "all", or a list of (low, high) pairs.')
+            listed: Any = of
+        else:
+            listed = tuple(tuple(_frozen(v) for v in pair) for pair in of)
+            if not listed or any(len(pair) != 2 for pair in listed):
+                raise SpecificationError("ranges: a non-empty list of (low, high) pairs.")
+        self._set(by, where, bins, attribute=attribute, of=listed)
+
+    def to_spec(self) -> dict[str, Any]:
+        return super().to_spec() | {
+            "of": self.of if isinstance(self.of, str) else [list(map(_thawed, p)) for p in self.of]
+        }
+
+
+@dataclass(frozen=True)
+class Quantiles(_OneAttribute):
+    """Values below which given shares of the records lie (special cells aside), read off a private CDF.
+
+    >>> Quantiles("age", [0.1, 0.5]).to_spec()
+    {'quantiles': 'age', 'levels': ['0.1', '0.5']}
+    """
+
+    word = "quantiles"
+    levels: tuple[Fraction, ...] = ()
+
+    def __init__(
+        self,
+        attribute: str,
+        levels: Sequence[Any] = ("0.25", "0.5", "0.75"),
+        *,
+        by: Sequence[str] | str = (),
+        where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:
+        listed = tuple(exact(q, "quantiles.levels") for q in levels)
+        if not listed or not all(0 <= q <= 1 for q in listed):
+            raise SpecificationError("quantiles.levels: numbers from 0 to 1.")
+        self._set(by, where, bins, attribute=attribute, levels=listed)
+
+    def to_spec(self) -> dict[str, Any]:
+        return super().to_spec() | {"levels": [show(q) for q in self.levels]}
+
+
+@dataclass(frozen=True)
+class Sum(_OneAttribute):
+    """Total of one attribute. Values are clipped to the declared bounds; in coarser cells each counts as the middle of
+    its cell; special cells count as 0.
+
+    >>> Sum("hours", by="sex").to_spec()
+    {'sum': 'hours', 'by': ['sex']}
+    """
+
+    word = "sum"
+
+    def __init__(
+        self, attribute: str, *, by: Sequence[str] | str = (), where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._set(by, where, bins, attribute=attribute)
+        if any(n == attribute for n, _ in self.bins):
+            raise SpecificationError(f"{self.word}.bins: the attribute that is summed is not binned.")
+
+
+@dataclass(frozen=True)
+class Mean(_OneAttribute):
+    """``Sum`` divided by the number of records outside the special cells.
+
+    Where that number is no secret (it does not change along any edge) it is used exactly; otherwise it is noised too.
+
+    >>> Mean("hours").to_spec()
+    {'mean': 'hours'}
+    """
+
+    word = "mean"
+
+    def __init__(
+        self, attribute: str, *, by: Sequence[str] | str = (), where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self._set(by, where, bins, attribute=attribute)
+        if any(n == attribute for n, _ in self.bins):
+            raise SpecificationError(f"{self.word}.bins: the attribute that is averaged is not binned.")
+
+
+@dataclass(frozen=True)
+class Linear(_OneAttribute):
+    """Integer combinations of the cell counts of one attribute: answer r is Σ_x matrix[r, x]·count[x].
+
+    Args:
+        matrix: integers, shape (answers, cells of the attribute, special ones included).
+
+    >>> Linear([[1, 1, 0]], "size").to_spec()
+    {'linear': 'size', 'matrix': [[1, 1, 0]]}
+    """
+
+    word = "linear"
+    matrix: tuple[tuple[int, ...], ...] = ()
+
+    def __init__(
+        self,
+        matrix: Any,
+        attribute: str,
+        *,
+        by: Sequence[str] | str = (),
+        where: Mapping[str, Any] | None = None,
+        bins: Mapping[str, Any] | None = None,
+    ) -> None:
+        array = np.asarray(matrix)
+        if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
+            raise SpecificationError("linear.matrix: integers in two dimensions, answers × cells.")
+        if int(np.abs(array.astype(object)).max()) > 2**31:
+            raise SpecificationError("linear.matrix: entries within ±2^31.")
+        self._set(by, where, bins, attribute=attribute, matrix=tuple(tuple(map(int, row)) for row in array))
+
+    def to_spec(self) -> dict[str, Any]:
+        return super().to_spec() | {"matrix": [list(row) for row in self.matrix]}
+
+
+def Marginals(*args: object, **kwargs: object) -> None:
+    """All k-way tables at once. Not available in this version; ask for each ``Histogram``."""
+    raise Unsupported("Marginals: not available in this version; ask for each Histogram.")
+
+
+def KMeans(*args: object, **kwargs: object) -> None:
+    """Cluster centres. Not available in this version."""
+    raise Unsupported("KMeans: not available in this version.")
+
+
+WORDS: dict[str, Any] = {c.word: c for c in (Histogram, CDF, Ranges, Quantiles, Sum, Mean, Linear)}
+
+
+def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
+    """The query that ``to_spec`` wrote, or the ``query`` table of a settings file.
+
+    >>> query_from_spec({"cdf": "age", "by": ["sex"]})
+    CDF(by=('sex',), where=(), bins=(), attribute='age')
+    """
+    if not isinstance(spec, Mapping):
+        raise SpecificationError(f'{where}: a table such as {{ cdf = "age", by = ["sex"] }}.')
+    rest = dict(spec)
+    for word, build in (("marginals", Marginals), ("kmeans", KMeans)):
+        if word in rest:
+            build()
+    words = [w for w in WORDS if w in rest]
+    if "quantiles" in words and "cdf" in words:
+        raise Unsupported(f"{where}.quantiles: quantiles beside a CDF are not available in this version.")
+    if len(words) != 1:
+        raise SpecificationError(f"{where}: exactly one of {', '.join(WORDS)}.")
+    word = words[0]
+    body = rest.pop(word)
+    common = {k: rest.pop(k) for k in ("by", "where", "bins") if k in rest}
+    if isinstance(common.get("where"), Mapping):
+        common["where"] = {n: _between(v) for n, v in common["where"].items()}
+    extra = {"ranges": "of", "quantiles": "levels", "linear": "matrix"}.get(word)
+    given = {extra: rest.pop(extra)} if extra is not None and extra in rest else {}
+    for key in rest:
+        raise unknown(where, "key", key, ["by", "where", "bins", *([extra] if extra else [])])
+    try:
+        if word == "histogram":
+            return Histogram(*([body] if isinstance(body, str) else body), **common)
+        if not isinstance(body, str):
+            raise SpecificationError(f"{word}: the name of one attribute.")
+        if word == "linear":
+            return Linear(given.get("matrix"), body, **common)
+        built: Query = WORDS[word](body, **given, **common)
+        return built
+    except SpecificationError as error:
+        raise type(error)(f"{where}.{error}") from None
+
+
+def _between(value: Any) -> Any:
+    if isinstance(value, Mapping) and set(value) == {"between"}:
+        return tuple(value["between"])
+    return value
