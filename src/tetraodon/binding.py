@@ -80,7 +80,7 @@ def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -
         return Axis(n, window=n - 1, stars=other + missing)
     if isinstance(secrets, Nothing):
         # Nobody protects the value; `other` is a value like any other.
-        return Axis(n, stars=tuple(False for _ in other) + missing)
+        return Axis(n + len(other), stars=missing)
     if isinstance(secrets, Within):
         _check_on(secrets.on, name, where)
         if not attribute.ordered and secrets.metric is None:
@@ -91,9 +91,9 @@ def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -
         window = (
             attribute.reach(theta) if secrets.metric is None else secrets.metric.reach(name, attribute, theta)
         )
-        return Axis(
-            n, window=min(window, n - 1), stars=(other if window else (False,) * len(other)) + missing
-        )
+        if not window:
+            return Axis(n + len(other), stars=missing)
+        return Axis(n, window=min(window, n - 1), stars=other + missing)
     if isinstance(secrets, Partition):
         _check_on(secrets.on, name, where)
         return _partition_axis(secrets, attribute, name, other, missing)

@@ -1,0 +1,126 @@
+"""A policy: what the domain is, what is secret, what everybody knows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from .binding import bind, secrets_from_spec
+from .domain import Domain
+from .errors import SpecificationError, Unsupported
+from .explain import explanation
+from .graphs import AttributeWise, Full, Graph, Secrets
+from .queries import Query
+from .sensitivity import Sensitivity, describe, largest_move, query_layers
+from .workload import Rows, resolve
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A promise in the bounded model: the number of records is public, one record's value moves along one edge.
+
+    Args:
+        domain: the declared domain.
+        secrets: a secret graph; ``AttributeWise()`` if left out would be a guess, so it is required.
+        constraints: exact facts the adversary knows (not available in this version).
+        presence: "public": who is in the table is known. "secret" is not available in this version.
+
+    (ε, P)-Blowfish: for every edge x – y and every set of outputs S, replacing one record's x by y changes the
+    probability of S by a factor of at most e^ε. Source: He, Machanavajjhala, Ding 2014, definition 4.2.
+
+    >>> from tetraodon import CDF, Domain, Integer, Within
+    >>> policy = Policy(Domain(loss=Integer(0, 4356)), secrets=Within(100))
+    >>> policy.sensitivity(CDF("loss")).value
+    Fraction(100, 1)
+    """
+
+    domain: Domain
+    secrets: Secrets
+    constraints: tuple[Any, ...] = ()
+    presence: str = "public"
+
+    def __init__(
+        self, domain: Domain, secrets: Secrets, constraints: Sequence[Any] = (), presence: str = "public"
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise SpecificationError(f"policy.domain: a td.Domain, not {type(domain).__name__}.")
+        if constraints:
+            raise Unsupported("policy.constraints: known counts are not available in this version.")
+        if presence == "secret":
+            raise Unsupported('policy.presence: "secret" is not available in this version.')
+        if presence != "public":
+            raise SpecificationError('policy.presence: "public".')
+        for name, value in (
+            ("domain", domain),
+            ("secrets", secrets),
+            ("constraints", ()),
+            ("presence", presence),
+        ):
+            object.__setattr__(self, name, value)
+        _ = self.graph  # a wrong declaration is reported here, not at the first release
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The secret graph over the whole domain."""
+        return bind(self.secrets, self.domain)
+
+    def sensitivity(self, query: Query, reading: str = "both") -> Sensitivity:
+        """Largest L1 change of the query's exact answers over all neighbours, with an edge that attains it.
+
+        Args:
+            reading: how constraints are read; without constraints all readings agree.
+
+        Raises:
+            SpecificationError: the query does not fit the domain.
+            Unsupported: an explicit graph with too many edges.
+        """
+        if reading not in ("both", "edges", "literal"):
+            raise SpecificationError('reading: "both", "edges" or "literal".')
+        resolved = resolve(query, self.domain)
+        move = largest_move(resolved, self.graph, query_layers(resolved))
+        denominator = resolved.workload.denominator if isinstance(resolved.workload, Rows) else 1
+        return describe(resolved, move, denominator)
+
+    def explain(self, epsilon: Any = None) -> str:
+        """The policy in plain words: what is not protected first.
+
+        Args:
+            epsilon: a budget to express the odds for.
+        """
+        return "\n".join(explanation(self.domain, self.secrets, self.graph, epsilon))
+
+    def compare(self, *args: object, **kwargs: object) -> None:
+        """Side-by-side policies. Not available in this version."""
+        raise Unsupported("policy.compare: not available in this version.")
+
+    def to_spec(self) -> dict[str, Any]:
+        """A plain JSON-ready form; ``Policy.from_spec`` is its inverse."""
+        return {"domain": self.domain.to_spec(), "secrets": self.secrets.to_spec(), "presence": self.presence}
+
+    @staticmethod
+    def from_spec(spec: dict[str, Any]) -> Policy:
+        secrets = spec["secrets"]
+        return Policy(Domain.from_spec(spec["domain"]), secrets_from_spec(secrets), presence=spec["presence"])
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the canonical specification."""
+        return digest(self.to_spec())
+
+    @cached_property
+    def domain_hash(self) -> str:
+        """SHA-256 of the domain's specification."""
+        return digest(self.domain.to_spec())
+
+
+def digest(spec: Any) -> str:
+    """SHA-256 of a specification in canonical JSON."""
+    text = json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+__all__ = ["AttributeWise", "Full", "Policy", "digest"]
