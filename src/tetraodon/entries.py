@@ -1,0 +1,170 @@
+"""What the rows of a ledger say: the first row's binding, charges, and what came of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from .chain import Row, plain
+from .errors import SpecificationError, Unsupported
+
+Spec: TypeAlias = Mapping[str, Any] | str
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One release and its exact price, as it is written down before anything is drawn.
+
+    Args:
+        name, edition: what is released, of which edition of the data ("" for data without editions).
+        epsilon: exact, 0 or more; 0 records a disclosure that costs nothing but must be known later.
+        query, mechanism: their specs.
+        strategy: SHA-256 of the strategy matrix and its scales ("" where there is none).
+        cost: the cost function c(x, y) on pairs of the base domain, as a spec; later policies price by it.
+        again: the name was released before and is meant to be drawn and charged afresh.
+        flag: "histogram": the output depends on counts alone.
+        disclosures: what goes out exactly beside it, in words or as specs.
+    Raises:
+        SpecificationError: a field of the wrong kind, a negative or inexact epsilon, a float inside a spec.
+
+    >>> Charge("losses", "2025", Fraction(-1, 2), {}, {}, "", {}, "p1")
+    Traceback (most recent call last):
+    tetraodon.errors.SpecificationError: charge.epsilon: must be 0 or more.
+    """
+
+    name: str
+    edition: str
+    epsilon: Fraction
+    query: Spec
+    mechanism: Spec
+    strategy: str
+    cost: Spec
+    policy_hash: str
+    again: bool = False
+    flag: str = "histogram"
+    disclosures: tuple[Spec, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_text("charge.name", self.name)
+        _require_text("charge.policy_hash", self.policy_hash)
+        if not isinstance(self.edition, str) or not isinstance(self.strategy, str):
+            raise SpecificationError("charge: edition and strategy must be text ('' where there is none).")
+        if _require_fraction("charge.epsilon", self.epsilon) < 0:
+            raise SpecificationError("charge.epsilon: must be 0 or more.")
+        if not isinstance(self.again, bool):
+            raise SpecificationError("charge.again: must be True or False.")
+        if self.flag != "histogram":
+            raise Unsupported(
+                "charge.flag: only releases that depend on counts alone can be charged ('histogram')."
+            )
+        if not isinstance(self.disclosures, list | tuple):
+            raise SpecificationError("charge.disclosures: must be a list, even of one.")
+        for key in ("query", "mechanism", "cost", "disclosures"):  # own copies: the caller's may change later
+            object.__setattr__(self, key, plain(f"charge.{key}", getattr(self, key)))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row: its kind ("created", "charge" or "published"), time (ISO 8601, UTC), hash, and all that it says."""
+
+    seq: int
+    kind: str
+    time: str
+    hash: str
+    body: Mapping[str, Any]
+    charge: Charge | None = None
+
+
+_CHARGE = tuple(Charge.__dataclass_fields__)
+_KEYS = {
+    "created": {"format", "identity", "data", "domain_hash", "policy", "policy_hash", "unit", "epsilon"},
+    "charge": set(_CHARGE),
+    "published": {"charge", "digests"},
+}
+
+
+def created_body(
+    data: str, domain_hash: str, policy: Spec, policy_hash: str, epsilon: Fraction
+) -> dict[str, Any]:
+    """The first row. Its identity is random: a ledger that is deleted and made anew has no head in common with the old.
+
+    Raises:
+        SpecificationError: an empty text, a total that is not an exact Fraction above 0, a float in the policy.
+    """
+    for key, text in (("data", data), ("domain_hash", domain_hash), ("policy_hash", policy_hash)):
+        _require_text(f"ledger.{key}", text)
+    if _require_fraction("ledger.epsilon", epsilon) <= 0:
+        raise SpecificationError("ledger.epsilon: the total must be above 0.")
+    bound = {"data": data, "domain_hash": domain_hash, "policy_hash": policy_hash}
+    made = {"kind": "created", "format": _FORMAT, "identity": secrets.token_hex(16), "unit": "epsilon"}
+    return {**made, **bound, "policy": plain("ledger.policy", policy), "epsilon": str(epsilon)}
+
+
+def charge_body(charge: Charge) -> dict[str, Any]:
+    """A row that charges."""
+    if not isinstance(charge, Charge):
+        raise SpecificationError(f"ledger: only a Charge can be charged, got {type(charge).__name__}.")
+    return {"kind": "charge", **{key: getattr(charge, key) for key in _CHARGE}}
+
+
+def published_body(seq: int, digests: Mapping[str, str]) -> dict[str, Any]:
+    """A row that says what came of the charge in row ``seq``: the SHA-256 of each file, or of the "values".
+
+    Raises:
+        SpecificationError: no row number, no digests, or one that is not 64 lower-case hexadecimal digits.
+    """
+    if not isinstance(seq, int) or isinstance(seq, bool):
+        raise SpecificationError("published: name the charge by its row number.")
+    if not isinstance(digests, Mapping) or not digests:
+        raise SpecificationError("published: map each file, or 'values', to its SHA-256.")
+    for name, digest in digests.items():
+        _require_text("published", name)
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+            raise SpecificationError("published: a SHA-256 is 64 lower-case hexadecimal digits.")
+    return {"kind": "published", "charge": seq, "digests": dict(digests)}
+
+
+def entry_of(row: Row) -> Entry | None:
+    """What a row says; None if it cannot be read, as when a newer version wrote it."""
+    try:
+        body = json.loads(row[2])
+        kind, time, charge = body["kind"], body["time"], None
+        if not isinstance(time, str) or set(body) != _KEYS[kind] | {"kind", "time"}:
+            return None
+        if kind == "created":
+            if (body["format"], body["unit"]) != (_FORMAT, "epsilon"):
+                return None
+            total = _stored_fraction(body["epsilon"])
+            created_body(body["data"], body["domain_hash"], body["policy"], body["policy_hash"], total)
+        elif kind == "charge":
+            priced = {"epsilon": _stored_fraction(body["epsilon"])}
+            charge = Charge(**{key: body[key] for key in _CHARGE} | priced)
+        else:
+            published_body(body["charge"], body["digests"])
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
+        return None
+    return Entry(row[0], kind, time, row[3], body, charge)
+
+
+def _stored_fraction(text: object) -> Fraction:
+    if not isinstance(text, str) or str(number := Fraction(text)) != text:
+        raise ValueError
+    return number
+
+
+def _require_text(where: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise SpecificationError(f"{where}: must be a text that is not empty.")
+
+
+def _require_fraction(where: str, value: object) -> Fraction:
+    if not isinstance(value, Fraction):
+        raise SpecificationError(f"{where}: must be an exact Fraction; tetraodon.exact.exact reads numbers.")
+    plain(where, value)
+    return value
