@@ -22,8 +22,8 @@ a value is replaced by one of the same sign with magnitude from 2^62 to 2^62 + 2
 M < 2^61 the sum with the noise does not wrap either, and the sums clipped to +-(2^62 - M) have the law that unbounded
 integers would have, so clipping there is post-processing and keeps pure epsilon.
 
-*Memory.* Noise that was handed out or destroyed is overwritten here. Python cannot promise that no copy of the
-operating system's bytes lingers in freed memory.
+*Memory.* Noise handed out is no longer held here, destroyed noise is overwritten. Python cannot promise that no copy
+of the operating system's bytes lingers in freed memory.
 """
 
 from __future__ import annotations
