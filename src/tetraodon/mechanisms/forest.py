@@ -92,14 +92,8 @@ class Forest:
         """One level as strategy rows."""
         pieces = self.levels[level]
         if self.height == 1 and len(pieces.starts) == self.size:
-            return rows.Blocks(self.size, None, weight)
-        labels = np.full(self.size, -1, dtype=np.int64)
-        labels[pieces.starts] = np.arange(len(pieces.starts))
-        labels = np.maximum.accumulate(labels)
-        covered = np.zeros(self.size + 1, dtype=np.int64)
-        covered[pieces.starts] += 1
-        np.add.at(covered, pieces.starts + pieces.widths, -1)
-        return rows.Blocks(self.size, np.where(np.cumsum(covered[:-1]) > 0, labels, -1), weight)
+            return rows.Blocks(self.size, weight=weight)
+        return rows.Blocks(self.size, pieces.starts, pieces.starts + pieces.widths, weight)
 
     def chain_rows(self, kept: Ints, weight: int) -> rows.Prefixes:
         """The chain's rows at some of its bounds (indices into ``ends``)."""

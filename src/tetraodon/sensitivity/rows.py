@@ -67,21 +67,23 @@ class Prefixes:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Disjoint rows: position a is in row ``labels[a]``, in none where that is −1.
+    """Disjoint rows "start ≤ position < end", in order.
 
     Attributes:
-        labels: shape (size,); None means a row for every position. Rows are runs of positions, in order.
+        starts, ends: of each row; None means a row for every position.
     """
 
     size: int
-    labels: Ints | None = None
+    starts: Ints | None = None
+    ends: Ints | None = None
     weight: int = 1
 
     def label(self, a: Ints) -> Ints:
         """Row of each position, −1 for none."""
-        if self.labels is None:
+        if self.starts is None or self.ends is None:
             return np.where(a >= self.size, -1, a)
-        return np.where(a >= self.size, -1, self.labels[np.minimum(a, self.size - 1)])
+        at = np.searchsorted(self.starts, a, side="right") - 1
+        return np.where((at >= 0) & (a < self.ends[np.maximum(at, 0)]), at, -1)
 
     def difference(self, a: Ints, b: Ints) -> Ints:
         x, y = self.label(a), self.label(b)
@@ -150,7 +152,7 @@ def difference(layers: tuple[Layer, ...], a: Ints, b: Ints) -> Ints:
 def largest_norm(layers: tuple[Layer, ...]) -> tuple[int, int]:
     """(max_a N(a), a)."""
     size = layers[0].size
-    if all(isinstance(x, Blocks) and x.labels is None for x in layers):
+    if all(isinstance(x, Blocks) and x.starts is None for x in layers):
         return sum(x.weight for x in layers), 0
     if all(isinstance(x, Prefixes) for x in layers):
         return sum(x.weight * x.count for x in layers if isinstance(x, Prefixes)), 0
@@ -198,7 +200,7 @@ def _at_star(layers: tuple[Layer, ...], axis: Axis, star: int) -> tuple[int, Edg
     cell = axis.base + star
     if axis.stars[star] is True and len(layers) == 1 and axis.base:
         only = layers[0]
-        if isinstance(only, Blocks) and only.labels is None:
+        if isinstance(only, Blocks) and only.starts is None:
             return 2 * only.weight, (0, cell)
         if isinstance(only, Prefixes) and only.bounds is None:
             return only.weight * cell, (0, cell)
@@ -216,7 +218,7 @@ def _along_order(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge]:
         return 0, (0, 0)
     if len(layers) == 1:
         only = layers[0]
-        if isinstance(only, Blocks) and only.labels is None:
+        if isinstance(only, Blocks) and only.starts is None:
             return 2 * only.weight, (edge[1] - 1, edge[1])
         if isinstance(only, Prefixes) and only.bounds is None:
             return only.weight * gap, edge
@@ -226,7 +228,7 @@ def _along_order(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge]:
         if isinstance(only, Matrix) and len(only.matrix) == 1:
             return _one_row(only, axis)
     if all(isinstance(x, Prefixes | Blocks) for x in layers):
-        found = _nested(layers, axis)
+        found = _at_bounds(layers, axis) or _nested(layers, axis)
         if found is not None:
             return found
     return _enumerate(layers, replace(axis, stars=()))
@@ -262,6 +264,32 @@ def _window_maxima(values: Ints, lefts: Ints, rights: Ints) -> Ints:
         best = best.copy()
         best[: len(shifted)] = np.where(values[trimmed] >= values[shifted], trimmed, shifted)
     return result
+
+
+def _at_bounds(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge] | None:
+    """The sum of the layers' own largest moves, if an edge that ends where a row begins attains it; else None."""
+    ceiling = 0
+    ends: list[Ints] = []
+    for layer in layers:
+        if isinstance(layer, Prefixes):
+            bounds = np.arange(axis.base) if layer.bounds is None else layer.bounds[layer.bounds < axis.base]
+            passed = layer.passed(bounds) - layer.passed(axis.first[bounds])
+            if not len(bounds) or not int(passed.max()):
+                return None
+            ceiling += layer.weight * int(passed.max())
+            ends.append(bounds[passed == passed.max()])
+        elif isinstance(layer, Blocks):
+            ceiling += 2 * layer.weight
+            ends.append(
+                (np.arange(axis.base) if layer.starts is None else layer.starts[layer.starts < axis.base])[1:]
+            )
+    y = np.concatenate([e[:: max(1, len(e) // 256)] for e in ends])
+    y = y[axis.first[y] < y]
+    if not len(y):
+        return None
+    found = difference(layers, axis.first[y], y)
+    at = int(np.argmax(found))
+    return (ceiling, (int(axis.first[y[at]]), int(y[at]))) if found[at] == ceiling else None
 
 
 def _nested(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge] | None:
