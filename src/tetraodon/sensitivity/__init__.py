@@ -46,7 +46,7 @@ class Move:
 
 
 def query_layers(resolved: Resolved) -> tuple[Layer, ...]:
-    """The rows of the query itself along its axis."""
+    """The rows of the query itself along its axis, in units of 1/denominator of the answer's unit."""
     size, asked = resolved.n_positions, resolved.workload
     if isinstance(asked, Cells):
         return (rows.Blocks(size),)
@@ -56,6 +56,8 @@ def query_layers(resolved: Resolved) -> tuple[Layer, ...]:
         return (rows.Ranges(size),)
     if isinstance(asked, SomeRanges):
         return (rows.Ranges(size, asked.lows, asked.highs),)
+    if resolved.query.word == "mean":  # a sum in units of 1/denominator, then a plain count
+        return rows.Matrix(asked.matrix[:1]), rows.Matrix(asked.matrix[1:], asked.denominator)
     return (rows.Matrix(asked.matrix),)
 
 
@@ -72,7 +74,10 @@ def largest_move(resolved: Resolved, graph: Graph, layers: tuple[Layer, ...]) ->
     small = graph.project(resolved.domain.names)
     if small.kind == "flat":
         return _over_edges(resolved, small, layers)
-    norm, at = rows.largest_norm(layers)
+    movers = [(g.name, g.labels) for g in resolved.groups]
+    movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
+    changes = [(name, *label_change(small.axis(name), labels)) for name, labels in movers]
+    norm, at = rows.largest_norm(layers) if any(change for _, change, _ in changes) else (0, 0)
     home = {g.name: _first_inside(g.labels) for g in resolved.groups}
     home |= {n: int(np.argmax(kept)) for n, kept in resolved.filters}
     if resolved.axis is not None:
@@ -83,10 +88,7 @@ def largest_move(resolved: Resolved, graph: Graph, layers: tuple[Layer, ...]) ->
         value, edge = rows.largest_difference(layers, quotient(axis, labels))
         if value:
             best = (value, resolved.axis.name, _cells_of(axis, labels, edge))
-    movers = [(g.name, g.labels) for g in resolved.groups]
-    movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
-    for name, labels in movers:
-        change, edge = label_change(small.axis(name), labels)
+    for name, change, edge in changes:
         if change * norm > best[0]:
             best = (change * norm, name, edge)
     if not best[0]:
@@ -136,10 +138,10 @@ def _cells_of(axis: Axis, labels: Ints | None, edge: tuple[int, int]) -> tuple[i
     if not axis.is_interval:
         ends = axis.all_edges()
         label = np.where(labels < 0, outside, labels)
-        for x, y in ((0, 1), (1, 0)):
-            hit = np.flatnonzero((label[ends[:, x]] == edge[0]) & (label[ends[:, y]] == edge[1]))
+        for i, j in ((0, 1), (1, 0)):
+            hit = np.flatnonzero((label[ends[:, i]] == edge[0]) & (label[ends[:, j]] == edge[1]))
             if len(hit):
-                return int(ends[hit[0], x]), int(ends[hit[0], y])
+                return int(ends[hit[0], i]), int(ends[hit[0], j])
     for x, y in candidates:
         hit = np.flatnonzero(axis.joined(x, y))
         if len(hit):
