@@ -1,0 +1,164 @@
+"""From noisy rows to published answers. Everything here sees noisy values only: its inputs are a ``Noisy`` and a strategy.
+
+Values are least-squares estimates, then made possible: prefix sums non-decreasing (isotonic regression weighted by
+1/variance) and within [0, n], cells non-negative. Intervals are those of the linear estimate, cut to the possible range
+and widened where they would miss the published value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from . import noise
+from .axes import Ints
+from .mechanisms.strategy import Noisy, Strategy
+from .mechanisms.variance import Floats
+from .workload import AllRanges, Cells, Prefixes, Rows, SomeRanges
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Published numbers for every group.
+
+    Attributes:
+        values, lower, upper: shape (groups, answers).
+        prefix: shape (groups, P + 1): non-decreasing prefix sums, for queries along an ordered axis; else None.
+        raw_prefix: the same before they were made possible (linear, unbiased).
+    """
+
+    values: Floats
+    lower: Floats
+    upper: Floats
+    prefix: Floats | None = None
+    raw_prefix: Floats | None = None
+
+
+def answers(strategy: Strategy, noisy: Noisy) -> Answers:
+    """Answers of the strategy's query with 95 % intervals."""
+    if strategy.forest is None:
+        return _rows(strategy, noisy)
+    chain, *levels = noisy.values
+    cells = strategy.weights.estimate(chain, levels)
+    asked, total = strategy.resolved.workload, float(noisy.total)
+    if isinstance(asked, Rows):
+        linear = cells @ asked.matrix.T.astype(np.float64)
+        half = strategy.half_widths(strategy.answer_variance())
+        scaled = linear / asked.denominator
+        low, high = _possible(strategy, noisy)
+        return _around(scaled, scaled, half / asked.denominator, low, high)
+    half = strategy.half_widths(strategy.answer_variance())
+    if isinstance(asked, Cells) and not _in_order(strategy):
+        return _around(np.clip(cells, 0.0, total), cells, half, 0.0, total)
+    raw = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
+    prefix = possible_prefixes(raw, strategy.weights.prefix_variance, total)
+    if isinstance(asked, Cells):
+        return _around(np.diff(prefix, axis=1), cells, half, 0.0, total, prefix, raw)
+    if isinstance(asked, SomeRanges):
+        told, linear = (p[:, asked.highs] - p[:, asked.lows] for p in (prefix, raw))
+        return _around(told, linear, half, 0.0, total, prefix, raw)
+    assert isinstance(asked, Prefixes | AllRanges)
+    return _around(prefix[:, 1:], raw[:, 1:], half, 0.0, total, prefix, raw)
+
+
+def _in_order(strategy: Strategy) -> bool:
+    """Whether prefix sums are what was observed: clamping cells alone would then ignore their correlation."""
+    assert strategy.forest is not None
+    return strategy.forest.height != 1 or strategy.forest.n_blocks > 1
+
+
+def _around(
+    values: Floats, linear: Floats, half: Floats, low: float, high: float,
+    prefix: Floats | None = None, raw: Floats | None = None,
+) -> Answers:  # fmt: skip
+    lower = np.clip(linear - half, low, high)
+    upper = np.clip(linear + half, low, high)
+    return Answers(values, np.minimum(lower, values), np.maximum(upper, values), prefix, raw)
+
+
+def possible_prefixes(raw: Floats, variance: Floats, total: float) -> Floats:
+    """Non-decreasing prefix sums within [0, total] that keep the exact ones.
+
+    Args:
+        raw: shape (groups, P + 1), linear estimates; entries of variance 0 are exact.
+        variance: shape (P + 1,).
+
+    Clipping to the nearest exact values on both sides and the weighted isotonic projection both move the vector towards
+    a convex set that holds the truth, so neither raises the total weighted squared error.
+    """
+    from scipy.optimize import isotonic_regression
+
+    exact = variance <= 0
+    low = np.maximum.accumulate(np.where(exact, raw, 0.0), axis=1)
+    high = np.minimum.accumulate(np.where(exact, raw, total)[:, ::-1], axis=1)[:, ::-1]
+    fitted = np.clip(raw, np.maximum(low, 0.0), np.minimum(high, total))
+    loud = ~exact & np.isfinite(variance)
+    scale = float(variance[loud].min()) if loud.any() else 1.0
+    weights = np.where(exact, 1.0, scale / np.where(exact, 1.0, variance))
+    for group in range(len(fitted)):
+        # Exact entries bound their neighbours after the clip, so no pool ever crosses one.
+        pooled = isotonic_regression(fitted[group], weights=np.maximum(weights, 1e-12)).x
+        fitted[group] = np.where(exact, raw[group], pooled)
+    return fitted
+
+
+def _possible(strategy: Strategy, noisy: Noisy) -> tuple[float, float]:
+    """Range in which a total can lie, from the declared bounds and the number of records."""
+    asked = strategy.resolved.workload
+    assert isinstance(asked, Rows)
+    if strategy.resolved.query.word != "sum":
+        return -np.inf, np.inf
+    values = asked.matrix[0] / asked.denominator
+    return min(0.0, float(values.min()) * noisy.total), max(0.0, float(values.max()) * noisy.total)
+
+
+def _rows(strategy: Strategy, noisy: Noisy) -> Answers:
+    asked = strategy.resolved.workload
+    assert isinstance(asked, Rows)
+    if strategy.resolved.query.word == "mean":
+        return _means(strategy, noisy)
+    linear = np.concatenate(noisy.values, axis=1) / asked.denominator
+    half = strategy.half_widths(strategy.answer_variance()) / asked.denominator
+    low, high = _possible(strategy, noisy)
+    return _around(np.clip(linear, low, high), linear, half, low, high)
+
+
+def _means(strategy: Strategy, noisy: Noisy) -> Answers:
+    """Total over count. With a noisy count the interval is the box of two 97.5 % intervals (Bonferroni)."""
+    asked = strategy.resolved.workload
+    assert isinstance(asked, Rows)
+    sums, counts = noisy.values
+    ordinary = asked.matrix[0][asked.matrix[1] > 0] / asked.denominator
+    least, most = float(ordinary.min()), float(ordinary.max())
+    scales = [strategy.scale(p) for p in strategy.parts]
+    coverage = Fraction(95, 100) if scales[1] is None else Fraction(975, 1000)
+    wide = [0.0 if s is None else float(noise.discrete_laplace_quantile(s, coverage)) for s in scales]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = sums / asked.denominator / np.maximum(counts, 1.0)
+        corners = [
+            (sums + a * wide[0]) / asked.denominator / np.maximum(counts + b * wide[1], 1.0)
+            for a in (-1, 1)
+            for b in (-1, 1)
+        ]
+    told = np.clip(value, least, most)
+    lower = np.clip(np.minimum.reduce(corners), least, most)
+    upper = np.clip(np.maximum.reduce(corners), least, most)
+    unsure = counts - wide[1] < 1  # the group may be empty: nothing is known but the declared range
+    lower, upper = np.where(unsure, least, lower), np.where(unsure, most, upper)
+    return Answers(told, np.minimum(lower, told), np.maximum(upper, told))
+
+
+def quantile_positions(prefix: Floats, levels: tuple[Fraction, ...], ordinary: int) -> Ints:
+    """Shape (groups, levels): first ordinary position whose prefix sum reaches the level's share of all ordinary records."""
+    total = prefix[:, ordinary]
+    found = np.empty((len(prefix), len(levels)), dtype=np.int64)
+    for j, level in enumerate(levels):
+        target = float(level) * total
+        for group in range(len(prefix)):
+            at = int(
+                np.searchsorted(prefix[group, 1 : ordinary + 1], target[group] * (1 - 1e-12), side="left")
+            )
+            found[group, j] = min(at, ordinary - 1)
+    return found

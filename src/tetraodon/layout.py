@@ -1,0 +1,105 @@
+"""The published table: every declared cell in declared order, attributes in domain order, then value, lower, upper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .answers import Answers, quantile_positions
+from .binning import Grouping
+from .mechanisms.strategy import Strategy
+from .mechanisms.variance import Floats
+from .queries import CDF, Histogram, Quantiles, Query, Ranges
+
+Column = NDArray[Any]
+VALUE_COLUMNS = ("value", "lower", "upper")
+
+
+def published_columns(strategy: Strategy, answers: Answers) -> dict[str, Column]:
+    """The columns of a release, each of one length."""
+    resolved = strategy.resolved
+    query, groups = resolved.query, list(resolved.groups)
+    if isinstance(query, Quantiles):
+        return _quantiles(strategy, answers, query, groups)
+    told = (answers.values, answers.lower, answers.upper)
+    arrays = [v.reshape([*(g.size for g in groups), v.shape[1]]) for v in told]
+    columns: dict[str, Column] = {}
+    if resolved.axis is not None and _along_axis(query):
+        order = {n: i for i, n in enumerate(resolved.domain.names)}
+        every = [*groups, resolved.axis]
+        permutation = sorted(range(len(every)), key=lambda i: order[every[i].name])
+        arrays = [a.transpose(permutation) for a in arrays]
+        columns = _attributes([every[i] for i in permutation])
+    else:
+        labels = _answer_labels(query, answers.values.shape[1])
+        columns = _attributes(groups, answers.values.shape[1])
+        for name, column in labels.items():
+            columns[name] = np.tile(column, prod(g.size for g in groups))
+    for name, array in zip(VALUE_COLUMNS, arrays, strict=True):
+        columns[name] = np.ascontiguousarray(array).ravel()
+    return columns
+
+
+def _along_axis(query: Query) -> bool:
+    return isinstance(query, Histogram | CDF) or (isinstance(query, Ranges) and isinstance(query.of, str))
+
+
+def _answer_labels(query: Query, count: int) -> dict[str, Column]:
+    if isinstance(query, Ranges) and not isinstance(query.of, str):
+        ends = np.array([[str(low), str(high)] for low, high in query.of], dtype=object)
+        return {f"{query.attribute}_from": ends[:, 0], f"{query.attribute}_to": ends[:, 1]}
+    return {"row": np.arange(count)} if query.word == "linear" else {}
+
+
+def texts(grouping: Grouping) -> Column:
+    """The published name of every position; plain integers where there is nothing else."""
+    plain = grouping.first_values
+    if plain is not None:
+        return np.array(plain, dtype=np.int64)
+    return np.array([grouping.text(p) for p in range(grouping.size)], dtype=object)
+
+
+def _attributes(groupings: Sequence[Grouping], inner: int = 1) -> dict[str, Column]:
+    """One column per attribute, row-major, every combination present, each row ``inner`` times."""
+    columns, before = {}, 1
+    after = inner * prod(g.size for g in groupings)
+    for g in groupings:
+        after //= g.size
+        columns[g.name] = np.tile(np.repeat(texts(g), after), before)
+        before *= g.size
+    return columns
+
+
+def _quantiles(
+    strategy: Strategy, answers: Answers, query: Quantiles, groups: list[Grouping]
+) -> dict[str, Column]:
+    axis = strategy.resolved.axis
+    assert axis is not None and answers.prefix is not None and answers.raw_prefix is not None
+    half = strategy.half_widths(strategy.weights.prefix_variance)
+    n, prefix, raw = axis.n_ordinary, answers.prefix, answers.raw_prefix
+    high = np.maximum.accumulate(raw + half, axis=1)
+    low = np.maximum.accumulate(np.maximum(raw - half, 0.0), axis=1)
+    best = quantile_positions(prefix, query.levels, n)
+    # The earliest position that could have reached the share of the records, and the latest.
+    first = np.minimum(_reached(high, low[:, n], query.levels, n), best)
+    last = np.maximum(_reached(low, high[:, n], query.levels, n), best)
+    columns = _attributes(groups, len(query.levels))
+    columns["level"] = np.tile([float(q) for q in query.levels], len(prefix))
+    named = texts(axis)
+    for name, found in zip(VALUE_COLUMNS, (best, first, last), strict=True):
+        columns[name] = named[found.ravel()]
+    return columns
+
+
+def _reached(prefix: Floats, total: Floats, levels: tuple[Fraction, ...], n: int) -> NDArray[np.int64]:
+    found = np.empty((len(prefix), len(levels)), dtype=np.int64)
+    for j, level in enumerate(levels):
+        for group in range(len(prefix)):
+            target = float(level) * total[group] * (1 - 1e-12)
+            found[group, j] = min(int(np.searchsorted(prefix[group, 1 : n + 1], target)), n - 1)
+    return found

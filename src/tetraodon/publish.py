@@ -1,0 +1,209 @@
+"""Writing releases: answers from scratch in public order, then one manifest. All or nothing.
+
+Everything is first written into a folder of its own beside the target and then moved into place, the manifest last, so a
+reader never meets half a file. What is written depends on the published numbers and public facts alone: fixed column
+order, no row-group statistics, no pandas metadata.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import OutputError, SpecificationError
+from .exact import show
+from .release import Release, describe_workload, finite, name_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FORMATS = ("parquet", "csv")
+MANIFEST = "manifest.json"
+NAME = re.compile(r"[\w][\w .+=-]{0,99}\Z")
+BYTES_A_ROW = 64
+
+
+def file_name(name: str) -> str:
+    """``name`` if it can name a file inside the output folder.
+
+    Raises:
+        SpecificationError: path separators, a leading dot, control characters, or too long.
+    """
+    if NAME.match(name) is None or name.endswith((" ", ".")) or name.lower() in ("manifest", "report"):
+        raise SpecificationError(
+            f"release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, and not 'manifest' or 'report'."
+        )
+    return name
+
+
+def prepare(folder: Path, rows: int, formats: Sequence[str]) -> None:
+    """Check, before any budget is spent, that a folder can take files of this size.
+
+    Raises:
+        OutputError: it cannot be made or written, or the disk or a limit is too small. Nothing was spent.
+    """
+    for form in formats:
+        if form not in FORMATS:
+            raise SpecificationError(f"format {form!r}: one of {', '.join(FORMATS)}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".space-") as trial:
+            size = BYTES_A_ROW * rows + 65536
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(trial.fileno(), 0, size)
+            else:
+                trial.truncate(size)
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: cannot take the answers ({error.strerror}); choose another folder or free some space. Nothing was spent."
+        ) from None
+
+
+@contextlib.contextmanager
+def staging(folder: Path) -> Iterator[Path]:
+    """A folder to write into; its files move into place together when the block ends well."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(dir=folder, prefix=".writing-"))
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be written ({error.strerror}).") from None
+    try:
+        yield stage
+        names = sorted(p.name for p in stage.iterdir())
+        # The manifest names the others, so it comes last.
+        for name in sorted(names, key=lambda n: n == MANIFEST):
+            os.replace(stage / name, folder / name)
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: writing failed ({error.strerror}); nothing was published. The budget was already charged: the "
+            "answers are lost, and only --again (again=True) draws new ones."
+        ) from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def publish(
+    folder: Path,
+    releases: Sequence[tuple[Release, Sequence[str]]],
+    context: Mapping[str, Any],
+    report: bool = False,
+) -> Path:
+    """Write answers, manifest and, if asked, the report; returns the manifest's path."""
+    for release, formats in releases:
+        prepare(folder, len(release.columns["value"]), formats)
+        file_name(release.name)
+    digests: dict[int, dict[str, str]] = {}
+    with staging(folder) as stage:
+        entries = []
+        for release, formats in releases:
+            files = {}
+            for form in formats:
+                path = stage / f"{release.name}.{form}"
+                write_table(release.to_arrow(), path)
+                files[form] = {"path": path.name, "sha256": sha256(path)}
+            entries.append(release_entry(release, files))
+            digests[release.charge] = {f["path"]: f["sha256"] for f in files.values()}
+        manifest = manifest_of(entries, context)
+        text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        (stage / MANIFEST).write_text(text, encoding="utf-8")
+        if report:
+            from .report import render
+
+            (stage / "report.html").write_text(render(stage / MANIFEST), encoding="utf-8")
+    for row, told in digests.items():
+        context["ledger"].published(row, told)
+    return folder / MANIFEST
+
+
+def write_table(table: pyarrow.Table, path: Path) -> None:
+    """One file from scratch: no statistics, no foreign metadata, the same bytes for the same table."""
+    if path.suffix == ".csv":
+        from pyarrow import csv
+
+        csv.write_csv(table, path, csv.WriteOptions(quoting_style="needed"))
+    else:
+        from pyarrow import parquet
+
+        parquet.write_table(
+            table.replace_schema_metadata(None),
+            path,
+            write_statistics=False,
+            store_schema=False,
+            compression="zstd",
+        )
+
+
+def sha256(path: Path) -> str:
+    """Digest of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """What a manifest says about one release."""
+    cost, strategy = release.cost, release.strategy
+    return {
+        "name": release.name,
+        "title": release.query.title,
+        "query": release.query.to_spec(),
+        "guarantee": release.guarantee,
+        "epsilon": show(release.epsilon),
+        "mechanism": release.mechanism.to_spec(),
+        "mechanism_name": name_of(release.mechanism),
+        "cost": {
+            "value": show(cost.value),
+            "rule": cost.rule,
+            "witness": None if cost.witness is None else list(cost.witness),
+        },
+        "noise": [
+            {"rows": p.name, "scale": show(s), "number": int((~p.exact).sum())}
+            for p in strategy.parts
+            if (s := strategy.scale(p)) is not None
+        ],
+        "expected_error": finite(release.expected_error),
+        "half_width": finite(release.half_width),
+        "coverage": 0.95,
+        "workload": describe_workload(strategy.resolved),
+        "unit": release.unit,
+        "rows": len(release.columns["value"]),
+        "attributes": [n for n in release.columns if n not in ("value", "lower", "upper")],
+        "axis": None if strategy.resolved.axis is None else strategy.resolved.axis.name,
+        "disclosed_exactly": release.disclosures(),
+        "considered": [row.to_spec() for row in release.considered],
+        "curve": release.curve,
+        "ledger_row": release.charge,
+        "records": release.total,
+        "files": {form: dict(f) for form, f in files.items()},
+    }
+
+
+def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole manifest: what, under which policy, at which cost, with which evidence."""
+    ledger = context["ledger"]
+    outside = dict.fromkeys(text for entry in entries for text in entry["disclosed_exactly"])
+    outside |= dict.fromkeys(str(told) for _, told in ledger.disclosures)
+    records = {entry["records"] for entry in entries}
+    return {
+        "format": 1,
+        "tetraodon": context["tetraodon"],
+        "data": {**context["data"], "records": records.pop() if len(records) == 1 else None},
+        "policy": context["policy"],
+        "budget": {
+            "unit": "epsilon",
+            "total": show(ledger.total),
+            "spent": show(ledger.spent),
+            "remaining": show(ledger.remaining),
+            "ledger": None if ledger.path is None else Path(ledger.path).name,
+            "head": ledger.head,
+            "outside": list(outside),
+        },
+        "releases": list(entries),
+        "versions": context["versions"],
+    }

@@ -1,0 +1,361 @@
+"""A release: answers drawn once, with what they cost, how accurate they are and what guarantees them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .answers import Answers, quantile_positions
+from .binning import Grouping, span
+from .errors import SpecificationError, Unsupported
+from .exact import exact, show
+from .layout import Column, published_columns
+from .mechanisms import Mechanism
+from .mechanisms.strategy import Strategy
+from .mechanisms.variance import Floats
+from .queries import Query
+from .sensitivity import Sensitivity
+from .workload import Resolved, Rows
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+CURVE = tuple(Fraction(k, 10) for k in (1, 2, 3, 5, 7, 10, 15, 20, 30))
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """One row of a plan: a mechanism with its exact cost and its error, before any data is read."""
+
+    strategy: Strategy
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.strategy.mechanism
+
+    @property
+    def cost(self) -> Sensitivity:
+        """Exact cost in ε, with an edge that attains it."""
+        return self.strategy.cost
+
+    @property
+    def expected_error(self) -> float:
+        """Mean squared error of the linear estimate over the workload, in the square of the answer's unit."""
+        return self.strategy.expected_error
+
+    @property
+    def half_width(self) -> float:
+        """95 % half-width of an answer of average error, in the answer's unit."""
+        return self.strategy.half_width
+
+    @property
+    def workload(self) -> str:
+        """What the error is averaged over."""
+        return describe_workload(self.strategy.resolved)
+
+    def __repr__(self) -> str:
+        return (
+            f"{name_of(self.mechanism)}: epsilon {show(self.cost.value)}, ± {number(self.half_width)}, "
+            f"mean squared error {number(self.expected_error)}"
+        )
+
+    def to_spec(self) -> dict[str, Any]:
+        return {
+            "mechanism": self.mechanism.to_spec(),
+            "name": name_of(self.mechanism),
+            "cost": show(self.cost.value),
+            "expected_error": finite(self.expected_error),
+            "half_width": finite(self.half_width),
+        }
+
+
+def describe_workload(resolved: Resolved) -> str:
+    """What an expected error speaks of, in words."""
+    word = resolved.query.word
+    if word == "quantiles":
+        return "the least accurate cumulative count (quantiles are read off it)"
+    if word == "mean":
+        return "the total behind the mean; divide by the number of records of a group"
+    return resolved.workload.description
+
+
+def name_of(mechanism: Mechanism) -> str:
+    """A mechanism in a few words.
+
+    >>> from .mechanisms import OrderedHierarchical
+    >>> name_of(OrderedHierarchical(16, block=50))
+    'ordered hierarchical, fan-out 16, blocks of 50'
+    """
+    [(name, inner)] = mechanism.to_spec().items()
+    parts = [name.replace("-", " ")]
+    if "fanout" in inner:
+        parts.append(f"fan-out {inner['fanout']}")
+    if "block" in inner:
+        parts.append(f"blocks of {inner['block']}")
+    return ", ".join(parts)
+
+
+def number(value: float) -> str:
+    """A number with three significant digits, thousands separated.
+
+    >>> number(1234.5), number(0.01234)
+    ('1,230', '0.0123')
+    """
+    if not np.isfinite(value):
+        return "unbounded"
+    if value == 0:
+        return "0"
+    digits = 2 - int(np.floor(np.log10(abs(value))))
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
+
+
+def finite(value: float) -> float | None:
+    """A float for JSON, None where it is not finite."""
+    return float(value) if np.isfinite(value) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Sequence[Priced]):
+    """The applicable mechanisms for one query, best first. Nothing was read or spent."""
+
+    query: Query
+    epsilon: Fraction
+    rows: tuple[Priced, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Priced]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        head = f"{self.query.title}, epsilon {show(self.epsilon)}: {self.rows[0].workload}"
+        return "\n".join([head, *(f"  {row!r}" for row in self.rows)])
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number per group (a single one without groups) with its 95 % interval."""
+
+    value: Any
+    lower: Any
+    upper: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Private answers. Reading them again gives the same numbers: noise was drawn once.
+
+    Attributes:
+        name: what the ledger calls it.
+        strategy: what was run, with query, mechanism and cost.
+        total: number of records, public.
+        answers: what was drawn.
+        total: number of records, public.
+        considered: every mechanism that was priced, best first.
+        charge: number of the ledger row that holds it.
+        context: what the session says about data, policy and budget.
+    """
+
+    name: str
+    strategy: Strategy
+    answers: Answers
+    total: int
+    considered: tuple[Priced, ...]
+    charge: int
+    context: Mapping[str, Any]
+
+    guarantee = "proved"
+
+    @property
+    def query(self) -> Query:
+        return self.strategy.resolved.query
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.strategy.mechanism
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What was charged, exactly."""
+        return self.strategy.spent
+
+    @property
+    def cost(self) -> Sensitivity:
+        """The exact cost with an edge that attains it."""
+        return self.strategy.cost
+
+    @property
+    def expected_error(self) -> float:
+        """Mean squared error of the linear estimate over the workload, exact, known before the data were read."""
+        return self.strategy.expected_error
+
+    @property
+    def half_width(self) -> float:
+        """95 % half-width of an answer of average error, in the answer's unit."""
+        return self.strategy.half_width
+
+    @property
+    def unit(self) -> str:
+        """The unit of ``half_width``: records for counts, the attribute's own for totals and means."""
+        axis = self.strategy.resolved.axis
+        if self.query.word in ("sum", "mean"):
+            return (axis.attribute.unit or "") if axis is not None else ""
+        return "records"
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """The published table: attributes in domain order, then ``value``, ``lower``, ``upper``."""
+        return published_columns(self.strategy, self.answers)
+
+    @property
+    def values(self) -> Floats:
+        """The published numbers, one per row of ``to_arrow()``."""
+        return np.asarray(self.columns["value"])
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The published table: every declared cell, in declared order, with ``value``, ``lower``, ``upper``."""
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(column) for name, column in self.columns.items()})
+
+    def to_frame(self) -> pandas.DataFrame:
+        """``to_arrow()`` as a pandas frame."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise Unsupported("to_frame: needs pandas; install it or use to_arrow().") from None
+        return pd.DataFrame(self.columns)
+
+    def range(self, low: Any, high: Any) -> Estimate:
+        """Number of records from ``low`` to ``high``, ends included (arrays of equal length are answered at once).
+
+        Raises:
+            SpecificationError: the query was not along an ordered axis, or the range cuts a declared cell.
+        """
+        axis, prefix, raw = self._along("range")
+        lows, highs = (
+            np.atleast_1d(np.asarray(low, dtype=object)),
+            np.atleast_1d(np.asarray(high, dtype=object)),
+        )
+        plain = axis.first_values
+        if plain is not None and axis.ends is None:
+            try:
+                first = np.asarray(lows, dtype=np.int64) - plain[0]
+                past = np.asarray(highs, dtype=np.int64) - plain[0] + 1
+            except (TypeError, ValueError):
+                raise SpecificationError(f"range: whole numbers of {axis.name}.") from None
+            if (first < 0).any() or (past > axis.size).any() or (first >= past).any():
+                raise SpecificationError(f"range: from {plain[0]} to {plain[-1]}, low not above high.")
+        else:
+            spans = [span(axis.attribute, a, b, "range") for a, b in zip(lows, highs, strict=True)]
+            first = np.array([_position(axis, a) for a, _ in spans], dtype=np.int64)
+            past = np.array([_position(axis, b) for _, b in spans], dtype=np.int64)
+        half = self.strategy.half_widths(self.strategy.weights.range_variance(first, past))
+        value, linear = (p[:, past] - p[:, first] for p in (prefix, raw))
+        lower = np.minimum(np.clip(linear - half, 0, self.total), value)
+        upper = np.maximum(np.clip(linear + half, 0, self.total), value)
+        return Estimate(*(self._shaped(v, np.ndim(low) == 0) for v in (value, lower, upper)))
+
+    def quantile(self, level: Any) -> Any:
+        """The value below which a share of the records lies, for every group."""
+        axis, prefix, _ = self._along("quantile")
+        share = exact(level, "quantile")
+        if not 0 <= share <= 1:
+            raise SpecificationError("quantile: a number from 0 to 1.")
+        plain = axis.first_values
+        found = [int(p) for p in quantile_positions(prefix, (share,), axis.n_ordinary)[:, 0]]
+        told = [plain[p] if plain is not None else axis.text(p) for p in found]
+        return told[0] if not self.strategy.resolved.groups else told
+
+    def histogram(self) -> Floats:
+        """Cell counts, shape (groups…, positions), consistent with the cumulative counts."""
+        _, prefix, _ = self._along("histogram")
+        return self._shaped(np.diff(prefix, axis=1), False)
+
+    def _along(self, what: str) -> tuple[Grouping, Floats, Floats]:
+        axis, found = self.strategy.resolved.axis, self.answers
+        if axis is None or found.prefix is None or found.raw_prefix is None or not axis.attribute.ordered:
+            raise SpecificationError(f"{what}: only for a CDF, Ranges or Quantiles.")
+        return axis, found.prefix, found.raw_prefix
+
+    def _shaped(self, found: Floats, single: bool) -> Any:
+        shaped = found.reshape([*(g.size for g in self.strategy.resolved.groups), found.shape[1]])
+        shaped = shaped[..., 0] if single else shaped
+        return float(shaped) if shaped.ndim == 0 else shaped
+
+    @cached_property
+    def curve(self) -> list[dict[str, Any]]:
+        """± against ε for every mechanism considered, from closed forms."""
+        return [
+            {
+                "name": name_of(row.mechanism),
+                "epsilon": [float(e) for e in CURVE],
+                "half_width": [finite(replace(row.strategy, epsilon=e).half_width) for e in CURVE],
+            }
+            for row in self.considered
+        ]
+
+    def disclosures(self) -> list[str]:
+        """What was published exactly because the policy does not hold it secret."""
+        return exact_rows(self.strategy)
+
+    def save(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",)) -> Path:
+        """Write the answers and a manifest to a folder; returns the manifest's path."""
+        from .publish import publish
+
+        return publish(Path(folder), [(self, tuple(formats))], self.context)
+
+    def __repr__(self) -> str:
+        return (
+            f"Release {self.name!r}: {self.query.title}, {name_of(self.mechanism)}, epsilon {show(self.epsilon)}, "
+            f"± {number(self.half_width)} {self.unit}".rstrip()
+        )
+
+
+def _position(axis: Grouping, cell: int) -> int:
+    if axis.ends is None:
+        return cell
+    at = int(np.searchsorted(axis.ends[:, 0], cell))
+    if at > 0 and axis.ends[at - 1, 1] >= cell:
+        raise SpecificationError("range: cuts a bin of the query.")
+    return at
+
+
+def exact_rows(strategy: Strategy) -> list[str]:
+    """In words, the rows that were observed without noise."""
+    lines = []
+    resolved = strategy.resolved
+    groups = ", ".join(g.name for g in resolved.groups)
+    per = f" for every {groups}" if groups else ""
+    for part in strategy.parts:
+        count = int(part.exact.sum())
+        if not count:
+            continue
+        if part.name == "chain" and strategy.forest is not None:
+            if not groups and not resolved.is_filtered and count == 1 and part.exact[-1]:
+                continue  # the number of records, which is public already
+            if count == 1 and part.exact[-1]:
+                lines.append(f"the number of records{per}")
+            else:
+                lines.append(
+                    f"{count} cumulative counts along {resolved.axis.name if resolved.axis else 'the table'}{per}"
+                )
+        elif resolved.query.word == "mean" and part is strategy.parts[-1]:
+            lines.append(f"the number of records{per}" if groups else "the number of records with a value")
+        elif isinstance(resolved.workload, Rows):
+            lines.append(f"{count} of the {resolved.query.word}'s rows{per}")
+        else:
+            lines.append(f"{count} counts of ranges or cells{per}")
+    return lines

@@ -1,0 +1,257 @@
+"""A session: one table, one policy, one budget. Plan, charge, release."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from . import __version__, noise
+from .answers import answers
+from .errors import BudgetError, SpecificationError
+from .exact import Number, positive, show
+from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
+from .ledger import Charge, Ledger
+from .mechanisms import Mechanism, mechanism_from_spec
+from .mechanisms.select import candidates, price
+from .mechanisms.strategy import Strategy
+from .policy import Policy, digest
+from .queries import Query
+from .release import Plan, Priced, Release, exact_rows
+from .table import Table
+from .workload import resolve
+
+
+@dataclass(frozen=True)
+class Request:
+    """One release to be made.
+
+    Attributes:
+        again: draw and charge afresh although the name is already in the ledger for this edition.
+    """
+
+    query: Query
+    epsilon: Fraction
+    name: str
+    mechanism: Mechanism | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """What is left of the budget, and everything that went out beside it."""
+
+    epsilon: Fraction
+    outside: tuple[str, ...]
+
+    def __str__(self) -> str:
+        beside = "; ".join(self.outside) if self.outside else "nothing"
+        return f"epsilon {show(self.epsilon)} left; published exactly, at no cost under the policy: {beside}"
+
+
+class Session:
+    """Releases from one table under one policy, charged to one ledger.
+
+    Args:
+        table: the data with its declared domain.
+        policy: over the same domain.
+        epsilon: the total budget, exact ("1.0", 1, Fraction(1)).
+        ledger: path of a durable ledger; None keeps the account in memory, and the manifest says so.
+
+    Raises:
+        SpecificationError: the policy speaks of another domain, or ε is no positive number.
+        LedgerError: the ledger belongs to another table, domain, budget or policy.
+
+    >>> from tetraodon import CDF, Domain, Integer, Table, Within
+    >>> domain = Domain(age=Integer(0, 99))
+    >>> session = Session(Table({"age": [31, 45, 62]}, domain), Policy(domain, secrets=Within(1)), epsilon=1)
+    >>> session.plan(CDF("age"), epsilon="1/2")[0].cost.value
+    Fraction(1, 2)
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        policy: Policy,
+        epsilon: Number,
+        ledger: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if not isinstance(table, Table) or not isinstance(policy, Policy):
+            raise SpecificationError("Session: a td.Table and a td.Policy.")
+        if table.domain != policy.domain:
+            raise SpecificationError(
+                "Session: the table and the policy declare different domains; use one Domain for both."
+            )
+        self.table = table
+        self.policy = policy
+        self.total = positive(epsilon, "epsilon")
+        told: dict[str, Any] = {
+            "data": table.name,
+            "domain_hash": policy.domain_hash,
+            "policy": policy.to_spec(),
+            "policy_hash": policy.hash,
+            "epsilon": self.total,
+        }
+        self.ledger = Ledger.in_memory(**told) if ledger is None else Ledger.open(ledger, **told)
+
+    @property
+    def remaining(self) -> Remaining:
+        """The budget left, and every exact disclosure so far."""
+        return Remaining(self.ledger.remaining, self._outside())
+
+    def _outside(self) -> tuple[str, ...]:
+        found: list[str] = []
+        for _, told in self.ledger.disclosures:
+            found.append(str(told))
+        return tuple(dict.fromkeys(found))
+
+    def plan(self, query: Query, epsilon: Number) -> Plan:
+        """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
+
+        Args:
+            epsilon: what the release would be charged.
+        """
+        asked = positive(epsilon, "plan.epsilon")
+        resolved = resolve(query, self.policy.domain)
+        found = candidates(resolved, self.policy.graph, asked)
+        return Plan(query, asked, tuple(Priced(s) for s in found))
+
+    def release(
+        self,
+        query: Query,
+        epsilon: Number,
+        mechanism: str | Mechanism | dict[str, Any] = "auto",
+        name: str | None = None,
+        again: bool = False,
+    ) -> Release:
+        """Charge the ledger, then draw.
+
+        Args:
+            query: what to publish.
+            epsilon: its price, exact.
+            mechanism: "auto" (least expected error among ``plan``), a name or a mechanism object.
+            name: what the ledger calls it; by default the query's own title.
+            again: draw and charge afresh although the name was released before.
+
+        Raises:
+            BudgetError: the budget does not cover it. Nothing was spent.
+            LedgerError: the name was released already in this edition. Nothing was spent.
+            DataError: the table does not fit its declaration. Nothing was spent.
+        """
+        chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
+        request = Request(query, positive(epsilon, "release.epsilon"), name or query.title, chosen, again)
+        return self.release_all([request])[0]
+
+    def price_all(self, requests: Sequence[Request]) -> list[tuple[Strategy, tuple[Priced, ...]]]:
+        """The strategy of each request and all that were considered. Reads and spends nothing.
+
+        Raises:
+            PolicyError: a query cannot be answered with noise under this policy at this ε.
+        """
+        names = [r.name for r in requests]
+        twice = {n for n in names if names.count(n) > 1}
+        if twice:
+            raise SpecificationError(f"release {sorted(twice)[0]!r}: two releases have this name.")
+        found = []
+        for request in requests:
+            resolved = resolve(request.query, self.policy.domain)
+            ranked = candidates(resolved, self.policy.graph, request.epsilon)
+            strategy = ranked[0]
+            if request.mechanism is not None:
+                strategy = price(request.mechanism, resolved, self.policy.graph, request.epsilon)
+                if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
+                    ranked = [strategy, *ranked]
+            found.append((strategy, tuple(Priced(s) for s in ranked)))
+        return found
+
+    def release_all(self, requests: Sequence[Request]) -> list[Release]:
+        """Price everything, check the data, charge everything in one transaction, then draw: all or nothing."""
+        priced = self.price_all(requests)
+        cost = sum((s.spent for s, _ in priced), Fraction(0))
+        if cost > self.ledger.remaining:
+            raise BudgetError(
+                f"asked for epsilon {show(cost)}, {show(self.ledger.remaining)} of {show(self.ledger.total)} is left. "
+                "Nothing was spent."
+            )
+        with ExitStack() as held:
+            # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
+            reserves = [held.enter_context(noise.reserve(s.draws)) for s, _ in priced]
+            tables = []
+            for strategy, _ in priced:
+                counts = self.table.counts(*strategy.resolved.domain.names)
+                tables.append((strategy.resolved.tabulate(counts), counts.total))
+            charges = [self._charge(r, s) for r, (s, _) in zip(requests, priced, strict=True)]
+            rows = self.ledger.charge_all(charges)
+            releases = []
+            for request, (strategy, considered), reserve, (table, total), row in zip(
+                requests, priced, reserves, tables, rows, strict=True
+            ):
+                noisy = strategy.observe(table, total, reserve)
+                found = answers(strategy, noisy)
+                releases.append(Release(request.name, strategy, found, total, considered, row, self.context))
+        return releases
+
+    def _charge(self, request: Request, strategy: Strategy) -> Charge:
+        spec = strategy_spec(strategy)
+        return Charge(
+            name=request.name,
+            edition=self.table.edition,
+            epsilon=strategy.spent,
+            query=request.query.to_spec(),
+            mechanism=strategy.mechanism.to_spec(),
+            strategy=digest(spec),
+            cost={"rule": strategy.cost.rule, "bound": show(strategy.spent), "strategy": spec},
+            policy_hash=self.policy.hash,
+            again=request.again,
+            disclosures=tuple(exact_rows(strategy)),
+        )
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """What a manifest says about the session: data, policy, budget, versions."""
+        policy = self.policy
+        return {
+            "tetraodon": __version__,
+            "data": {"name": self.table.name, "edition": self.table.edition},
+            "policy": {
+                "hash": policy.hash,
+                "spec": policy.to_spec(),
+                "unprotected": list(policy.graph.unprotected),
+                "headline": unprotected_line(policy.graph),
+                "protected": protected_lines(policy.domain, policy.secrets, policy.graph),
+                "odds": odds_lines(policy.graph, self.total),
+                "disclosed": disclosed_lines(policy.domain, policy.secrets, policy.graph),
+            },
+            "ledger": self.ledger,
+            "versions": {"python": platform.python_version(), "tetraodon": __version__},
+        }
+
+
+def strategy_spec(strategy: Strategy) -> dict[str, Any]:
+    """Everything that the cost function c(x, y) = Σ_r |A[r, x] − A[r, y]| / scale_r needs, in plain values."""
+    forest = strategy.forest
+    shape: dict[str, Any] = {"rows": "the query's own"}
+    if forest is not None:
+        shape = {"size": forest.size, "block": forest.block, "fanout": forest.fanout}
+    parts = []
+    for part in strategy.parts:
+        scale = strategy.scale(part)
+        parts.append(
+            {
+                "name": part.name,
+                "scale": None if scale is None else show(scale),
+                "exact": int(part.exact.sum()),
+                "rows": len(part.exact),
+            }
+        )
+    return {
+        "query": strategy.resolved.query.to_spec(),
+        "shape": shape,
+        "parts": parts,
+        "move": strategy.move.value,
+        "per": "group",
+    }
