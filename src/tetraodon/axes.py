@@ -59,6 +59,8 @@ class Axis:
         told = self.stars[star]
         if not isinstance(told, bool):
             return told
+        if self.size > MAX_ARRAY:
+            raise Unsupported("more than 2^25 cells on one attribute; declare coarser cells for this query.")
         mask = np.full(self.size, told)
         if told:
             for other, said in enumerate(self.stars):
@@ -93,7 +95,7 @@ class Axis:
     def _star_used(self, star: int) -> bool:
         told = self.stars[star]
         if told is True:
-            return self.base > 0 or self.size > 1
+            return self.base > 0 or any(said is not False for s, said in enumerate(self.stars) if s != star)
         return told is not False and bool(told.any())
 
     @property
@@ -147,7 +149,9 @@ class Axis:
                         high = high[high - offset >= self.starts[high]]
                     if len(high):
                         yield high - offset, high
-        for star in range(len(self.stars)):
+        for star, told in enumerate(self.stars):
+            if told is False:
+                continue
             cell = self.base + star
             partners = np.flatnonzero(self.star_mask(star)[:cell]).astype(np.int64)
             if len(partners):

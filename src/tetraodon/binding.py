@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .attributes import Attribute
-from .axes import MAX_PAIRS, Axis, Ints
+from .axes import MAX_ARRAY, MAX_PAIRS, Axis, Ints
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
 from .graphs import (
@@ -24,7 +24,7 @@ from .graphs import (
     Within,
     _canonical,
 )
-from .metrics import metric_from_spec, threshold
+from .metrics import Discrete, metric_from_spec, threshold
 
 
 def bind(secrets: Secrets, domain: Domain) -> Graph:
@@ -41,8 +41,11 @@ def bind(secrets: Secrets, domain: Domain) -> Graph:
         return Graph(domain, "cartesian", tuple(attribute_axis(secrets, domain[n], n) for n in names))
     if isinstance(secrets, AttributeWise):
         told = dict(secrets.graphs) or {n: Full() for n in names}
-        for name in told:
+        for name, graph in told.items():
             domain.attribute(name, "secrets")
+            if isinstance(graph, Partition) and isinstance(graph.blocks, tuple):
+                for other, _ in graph.blocks:
+                    _check_on(other, name, f"secrets.{name}.blocks")
         axes = tuple(attribute_axis(told.get(n, Nothing()), domain[n], n) for n in names)
         return Graph(domain, "cartesian", axes)
     if isinstance(secrets, Within):
@@ -83,16 +86,14 @@ def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -
         return Axis(n + len(other), stars=missing)
     if isinstance(secrets, Within):
         _check_on(secrets.on, name, where)
-        if not attribute.ordered and secrets.metric is None:
+        if not attribute.ordered and not isinstance(secrets.metric, Discrete):
             raise SpecificationError(
-                f"{where}: Within needs an order; declare ordered=True, or use Full, Partition or Edges."
+                f"{where}: Within needs an order; declare ordered=True, or use Discrete, Full, Partition or Edges."
             )
         theta = threshold(secrets.theta, attribute, where)
         window = (
             attribute.reach(theta) if secrets.metric is None else secrets.metric.reach(name, attribute, theta)
         )
-        if not window:
-            return Axis(n + len(other), stars=missing)
         return Axis(n, window=min(window, n - 1), stars=other + missing)
     if isinstance(secrets, Partition):
         _check_on(secrets.on, name, where)
@@ -112,21 +113,28 @@ def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -
 
 def _check_on(on: str | None, name: str, where: str) -> None:
     if on is not None and on != name:
-        raise SpecificationError(f"{where}: on={on!r} names another attribute.")
+        raise SpecificationError(f"{where}: {on!r} names another attribute.")
 
 
 def _partition_axis(
     secrets: Partition, attribute: Attribute, name: str, other: tuple[bool, ...], missing: tuple[bool, ...]
 ) -> Axis:
     n, where = attribute.n_values, f"secrets.{name}"
+    if n > MAX_ARRAY:
+        raise Unsupported(f"{where}: blocks of more than 2^25 cells; declare coarser cells.")
     if secrets.blocks is not None:
         count = dict(secrets.blocks).get(name, 1) if isinstance(secrets.blocks, tuple) else secrets.blocks
-        width = -(-n // count)
-        labels: Ints = np.arange(n, dtype=np.int64) // width
+        labels: Ints = np.arange(n, dtype=np.int64) * min(count, n) // n
     else:
         assert secrets.by is not None
         if secrets.is_mapping:
-            told = {attribute.cell(value, f"{where}.by"): label for value, label in secrets.by}
+            told: dict[int, Any] = {}
+            for value, label in secrets.by:
+                cell = attribute.cell(value, f"{where}.by")
+                if told.setdefault(cell, label) != label:
+                    raise SpecificationError(
+                        f"{where}.by: two blocks for the cell {attribute.label(cell)!r}."
+                    )
             lacking = [c for c in range(n) if c not in told]
             if lacking:
                 raise SpecificationError(
@@ -188,9 +196,12 @@ def _bind_partition(secrets: Partition, domain: Domain) -> Graph:
     if domain.size > LISTABLE:
         raise Unsupported("Partition.by over several attributes: more than 2^22 cells; use blocks.")
     if secrets.is_mapping:
-        told = dict(
-            zip(_tuples(domain, [k for k, _ in secrets.by], "Partition.by").tolist(), secrets.by, strict=True)
-        )
+        told: dict[int, Any] = {}
+        codes = _tuples(domain, [k for k, _ in secrets.by], "Partition.by").tolist()
+        for code, (_, label) in zip(codes, secrets.by, strict=True):
+            if told.setdefault(code, label) != label:
+                shown = ", ".join(domain.labels(code))
+                raise SpecificationError(f"Partition.by: two blocks for the cell ({shown}).")
         missing = _missing_cells(domain, "secret") | _missing_cells(domain, "public")
         lacking = [c for c in range(domain.size) if c not in told and not missing[c]]
         if lacking:
@@ -198,7 +209,7 @@ def _bind_partition(secrets: Partition, domain: Domain) -> Graph:
             raise SpecificationError(
                 f"Partition.by: no block for ({shown}); name a block for every tuple of values."
             )
-        labels = _numbered([told[c][1] if c in told else ("alone", c) for c in range(domain.size)])
+        labels = _numbered([("named", told[c]) if c in told else ("alone", c) for c in range(domain.size)])
     else:
         if len(secrets.by) != domain.size:
             raise SpecificationError(
@@ -269,11 +280,21 @@ def secrets_from_spec(spec: Any, where: str = "policy.secrets") -> Secrets:
     """
     if spec == "attribute-wise":
         return AttributeWise()
-    if isinstance(spec, str) or (isinstance(spec, Mapping) and {"within", "partition", "edges"} & set(spec)):
+    if isinstance(spec, str) or (isinstance(spec, Mapping) and _is_one(spec)):
         return _attribute_secrets(spec, where)
     if isinstance(spec, Mapping):
         return AttributeWise({n: _attribute_secrets(s, f"{where}.{n}") for n, s in spec.items()})
     raise SpecificationError(f"{where}: 'full', 'attribute-wise', 'nothing' or a table of attributes.")
+
+
+def _is_one(spec: Mapping[str, Any]) -> bool:
+    """Whether a table is one declaration, and not a table of attributes that bear the words of declarations."""
+    within, partition = spec.get("within"), spec.get("partition")
+    return (
+        (within is not None and within not in ("full", "nothing") and not isinstance(within, Mapping))
+        or isinstance(spec.get("edges"), list | tuple)
+        or (isinstance(partition, Mapping) and not {"within", "edges", "partition"} & set(partition))
+    )
 
 
 def _attribute_secrets(spec: Any, where: str) -> AttributeSecrets:

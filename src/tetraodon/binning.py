@@ -140,7 +140,7 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
 def _boundary(attribute: Attribute, value: Any, place: str) -> int:
     """The cell that starts at a value; n_values for the end of the domain."""
     if isinstance(attribute, Categorical):
-        return attribute.cell(value, place)
+        return _in_order(attribute, value, place)
     offset = (exact(value, place) - attribute.low) / attribute.width
     end = isinstance(attribute, Integer) and exact(value, place) == attribute.high + 1
     if end:
@@ -148,6 +148,16 @@ def _boundary(attribute: Attribute, value: Any, place: str) -> int:
     if offset.denominator != 1 or not 0 <= offset <= attribute.n_values:
         raise SpecificationError(f"{place}: must be a boundary of the declared cells.")
     return int(offset)
+
+
+def _in_order(attribute: Categorical, value: Any, place: str) -> int:
+    """The cell of a value that has a place in the order."""
+    cell = attribute.cell(value, place)
+    if cell >= attribute.n_values:
+        raise SpecificationError(
+            f"{place}: {attribute.label(cell)!r} has no place in the order; name a declared value."
+        )
+    return cell
 
 
 def span(attribute: Attribute, low: Any, high: Any, place: str) -> tuple[int, int]:
@@ -159,7 +169,7 @@ def span(attribute: Attribute, low: Any, high: Any, place: str) -> tuple[int, in
     else:
         if not attribute.ordered:
             raise SpecificationError(f"{place}: the attribute is not ordered; list the values.")
-        first, last = attribute.cell(low, place), attribute.cell(high, place) + 1
+        first, last = _in_order(attribute, low, place), _in_order(attribute, high, place) + 1
     if first >= last:
         raise SpecificationError(f"{place}: the range is empty.")
     return first, last

@@ -26,6 +26,8 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
         folder: where relative paths of code files start.
     """
     where = f"domain.{name}"
+    if not isinstance(spec, Mapping):
+        raise SpecificationError(f"{where}: a table such as {{ integer = [0, 99] }}.")
     spec = dict(spec)
     kinds = [k for k in ("integer", "numeric", "categorical", "point") if k in spec]
     if len(kinds) != 1:
@@ -147,4 +149,7 @@ class Domain(Mapping[str, Attribute]):
 
     @staticmethod
     def from_spec(spec: Mapping[str, Mapping[str, Any]], folder: Path | None = None) -> Domain:
+        """The domain that ``to_spec`` wrote, or ``[domain]`` of a settings file."""
+        if not isinstance(spec, Mapping):
+            raise SpecificationError("domain: a table of attributes.")
         return Domain({name: attribute_from_spec(name, s, folder) for name, s in spec.items()})

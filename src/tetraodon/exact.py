@@ -11,6 +11,8 @@ from .errors import SpecificationError
 
 Number = int | float | str | Decimal | Fraction
 
+MAX_EXPONENT = 400
+
 
 def exact(value: object, where: str) -> Fraction:
     """``value`` as the rational the user wrote: 0.1 is 1/10, "1/3" is 1/3.
@@ -25,9 +27,12 @@ def exact(value: object, where: str) -> Fraction:
         raise SpecificationError(f"{where}: a truth value is not a number.")
     if isinstance(value, Fraction):
         return value
+    is_numpy = type(value).__module__ == "numpy" and not isinstance(value, str)
+    if is_numpy and getattr(getattr(value, "dtype", None), "kind", "") not in ("i", "u", "f"):
+        raise SpecificationError(f"{where}: expected one number, got {type(value).__name__}.")
     if isinstance(value, Integral | Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, float) or type(value).__module__ == "numpy":
+    if isinstance(value, float) or is_numpy:
         try:
             as_float = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -38,16 +43,20 @@ def exact(value: object, where: str) -> Fraction:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise SpecificationError(f"{where}: must be finite.")
+        if abs(value.adjusted()) > MAX_EXPONENT:  # as a fraction it would have that many digits
+            raise SpecificationError(
+                f"{where}: an exponent beyond ±{MAX_EXPONENT} is not a number to work with."
+            )
         return Fraction(value)
     if isinstance(value, str):
         text = value.strip()
         try:
-            if len(text) > 200 or "_" in text:
+            if len(text) > 200 or "_" in text or not text.isascii():
                 raise ValueError
             if "/" in text:
                 return Fraction(text)
             as_decimal = Decimal(text)
-            if not as_decimal.is_finite() or abs(as_decimal.adjusted()) > 400:
+            if not as_decimal.is_finite() or abs(as_decimal.adjusted()) > MAX_EXPONENT:
                 raise ValueError
             return Fraction(as_decimal)
         except (ValueError, ZeroDivisionError, InvalidOperation):
@@ -65,6 +74,16 @@ def positive(value: object, where: str) -> Fraction:
     if number <= 0:
         raise SpecificationError(f"{where}: must be above 0.")
     return number
+
+
+def plain(value: object, where: str) -> int | str:
+    """A number as specifications write it: an integer where it is whole, else the shortest exact text.
+
+    >>> plain(2.0, "where"), plain(0.5, "where"), plain("1/3", "where")
+    (2, '0.5', '1/3')
+    """
+    number = exact(value, where)
+    return number.numerator if number.denominator == 1 else show(number)
 
 
 def show(number: Fraction) -> str:

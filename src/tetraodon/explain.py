@@ -54,13 +54,18 @@ def protected_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]
             if _speaks(graph, n)
         ]
     if graph.kind == "flat":
-        return ["exactly the pairs of value combinations that the policy lists."]
+        head = ["exactly the pairs of value combinations that the policy lists."]
+        if isinstance(secrets, Partition):
+            head = ["any two combinations of values within one block; the block is not secret."]
+        return head + [f"{n}: whether it is missing." for n in domain.names if domain[n].missing == "secret"]
     if isinstance(secrets, Full):
         return ["any two combinations of values of a record: nobody can tell which one is true."]
     if isinstance(secrets, Partition):
         head = ["any two combinations of values within one block; the block is not secret."]
         return head + [
-            _attribute_line(n, domain[n], secrets, graph) for n in domain.names if _speaks(graph, n)
+            _attribute_line(n, domain[n], secrets if _is_cut(secrets, domain, n) else Full(), graph)
+            for n in domain.names
+            if _speaks(graph, n)
         ]
     named = {secrets.on or domain.names[0]: secrets} if not isinstance(secrets, Nothing) else {}
     return [
@@ -68,6 +73,13 @@ def protected_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]
         for n in domain.names
         if _speaks(graph, n)
     ]
+
+
+def _is_cut(secrets: Partition, domain: Domain, name: str) -> bool:
+    """Whether a partition divides the values of an attribute."""
+    if isinstance(secrets.blocks, tuple):
+        return name in dict(secrets.blocks)
+    return name == (secrets.on or domain.names[0])
 
 
 def _speaks(graph: Graph, name: str) -> bool:
@@ -107,6 +119,12 @@ def _cells(attribute: Attribute, axis: Axis) -> str:
         if wide
         else ""
     )
+
+
+def _is_split(axis: Axis) -> bool:
+    """Whether the cells fall into several components, a public missing cell aside."""
+    alone = sum(1 for told in axis.stars if told is False)
+    return len(set(axis.components[: axis.size - alone].tolist())) > 1
 
 
 def odds_lines(graph: Graph, epsilon: Any) -> list[str]:
@@ -158,13 +176,14 @@ def disclosed_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]
             lines.append(f"whether {name} is missing, for every record.")
         elif attribute.missing == "refuse":
             lines.append(f"that no record's {name} is missing or invalid (the table is refused otherwise).")
-    if graph.kind != "flat" and any(a.has_edges for a in graph.axes):
+    if graph.kind == "flat" and graph.has_edges and graph.n_components > 1:
+        group = "block" if isinstance(secrets, Partition) else "group of joined value combinations"
+        lines.append(f"the {group} in which each record lies, and how many lie in each.")
+    elif graph.kind != "flat":
         split = [
             n
             for n, a in zip(domain.names, graph.axes, strict=True)
-            if a.has_edges
-            and (a.starts is not None or a.pairs is not None)
-            and len(set(a.components.tolist())) > 1
+            if a.has_edges and (a.starts is not None or a.pairs is not None) and _is_split(a)
         ]
         if split:
             lines.append(

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +22,7 @@ import numpy as np
 from .axes import Axis, Bools, Ints
 from .domain import Domain
 from .errors import SpecificationError, Unsupported
-from .exact import Number, exact, show
+from .exact import Number, exact, plain, show
 from .metrics import Metric
 
 LISTABLE = 2**22
@@ -69,8 +71,16 @@ class Within:
     on: str | None = None
     metric: Metric | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.theta, str) and " " in self.theta.strip():
+            theta: Number = " ".join(self.theta.split())
+        else:
+            number = exact(self.theta, "Within")
+            theta = number.numerator if number.denominator == 1 else number
+        object.__setattr__(self, "theta", theta)
+
     def to_spec(self) -> Any:
-        theta = self.theta.strip() if isinstance(self.theta, str) else show(exact(self.theta, "Within"))
+        theta = self.theta if isinstance(self.theta, str) else show(exact(self.theta, "Within"))
         spec: dict[str, Any] = {"within": theta}
         if self.on is not None:
             spec["on"] = self.on
@@ -85,7 +95,8 @@ class Partition:
 
     Args:
         blocks: number of equal runs of cells, for one attribute or per attribute ({"lat": 16, "lon": 16}); attributes
-            not named are not cut, so any two of their values are secret from each other.
+            not named are not cut, so any two of their values are secret from each other. Cell j of n lies in run
+            ⌊j·blocks/n⌋, so that lengths differ by at most one; more blocks than cells make every cell its own.
         by: block label of every declared value (of every tuple of values, for several attributes), as a mapping, or as
             a sequence in cell order.
         on: the attribute that ``by`` speaks of, where the domain has several.
@@ -206,7 +217,8 @@ def _count(value: object, where: str) -> int:
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_plain(v) for v in value)
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return plain(value, "secrets") if isinstance(value, float | Decimal | Fraction) else value
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from .binding import bind, secrets_from_spec
 from .domain import Domain
-from .errors import SpecificationError, Unsupported
+from .errors import SpecificationError, Unsupported, unknown
 from .explain import explanation
 from .graphs import AttributeWise, Full, Graph, Secrets
 from .queries import Query
@@ -102,9 +102,19 @@ class Policy:
         return {"domain": self.domain.to_spec(), "secrets": self.secrets.to_spec(), "presence": self.presence}
 
     @staticmethod
-    def from_spec(spec: dict[str, Any]) -> Policy:
-        secrets = spec["secrets"]
-        return Policy(Domain.from_spec(spec["domain"]), secrets_from_spec(secrets), presence=spec["presence"])
+    def from_spec(spec: Mapping[str, Any]) -> Policy:
+        """The policy that ``to_spec`` wrote."""
+        known = ("domain", "secrets", "constraints", "presence")
+        if not isinstance(spec, Mapping):
+            raise SpecificationError(f"policy: a table of {', '.join(known)}.")
+        for key in spec:
+            if key not in known:
+                raise unknown("policy", "key", key, known)
+        for key in known[:2]:
+            if key not in spec:
+                raise SpecificationError(f"policy.{key}: required.")
+        domain, secrets = Domain.from_spec(spec["domain"]), secrets_from_spec(spec["secrets"])
+        return Policy(domain, secrets, spec.get("constraints", ()), spec.get("presence", "public"))
 
     @cached_property
     def hash(self) -> str:

@@ -10,26 +10,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from .errors import SpecificationError, Unsupported, unknown
-from .exact import exact, show
+from .exact import exact, plain, show
 
 Frozen = tuple[tuple[str, Any], ...]
 
 
-def _frozen(value: Any) -> Any:
-    """Lists and mappings as hashable tuples that remember what they were."""
+def _frozen(value: Any, where: str) -> Any:
+    """Lists and mappings as hashable tuples that remember what they were; numbers as specifications write them."""
     if isinstance(value, Mapping):
-        return ("mapping", *((str(k), _frozen(v)) for k, v in value.items()))
+        return ("mapping", *((str(k), _frozen(v, where)) for k, v in value.items()))
     if isinstance(value, tuple):
-        return ("pair", *(_frozen(v) for v in value))
+        return ("pair", *(_frozen(v, where) for v in value))
     if isinstance(value, list | range | np.ndarray):
-        return ("list", *(_frozen(v) for v in value))
-    return value.item() if isinstance(value, np.generic) else value
+        return ("list", *(_frozen(v, where) for v in value))
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | Decimal | Fraction):
+        return plain(value, where)
+    raise SpecificationError(f"{where}: numbers, texts and lists of them, not {type(value).__name__}.")
+
+
+def _without_pairs(value: Any) -> Any:
+    """Bins know no pairs: a tuple there is a list."""
+    if isinstance(value, Mapping):
+        return {k: _without_pairs(v) for k, v in value.items()}
+    return [_without_pairs(v) for v in value] if isinstance(value, tuple | list) else value
 
 
 def _named(value: Mapping[str, Any] | None, where: str) -> Frozen:
@@ -37,7 +51,7 @@ def _named(value: Mapping[str, Any] | None, where: str) -> Frozen:
         return ()
     if not isinstance(value, Mapping):
         raise SpecificationError(f"{where}: a mapping from attribute names.")
-    return tuple((str(k), _frozen(v)) for k, v in value.items())
+    return tuple((str(k), _frozen(v, f"{where}.{k}")) for k, v in value.items())
 
 
 def _names(value: Sequence[str] | str, where: str) -> tuple[str, ...]:
@@ -62,7 +76,7 @@ class Query:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "by", _names(by, f"{word}.by"))
         object.__setattr__(self, "where", _named(where, f"{word}.where"))
-        object.__setattr__(self, "bins", _named(bins, f"{word}.bins"))
+        object.__setattr__(self, "bins", _named(_without_pairs(bins), f"{word}.bins"))
         if not self.attributes:
             raise SpecificationError(f"{word}: name at least one attribute.")
         shown = self.by + self.attributes
@@ -114,9 +128,7 @@ def _thawed(value: Any) -> Any:
             return {k: _thawed(v) for k, v in items}
         listed = [_thawed(v) for v in items]
         return {"between": listed} if kind == "pair" else listed
-    if isinstance(value, bool | int | str) or value is None:
-        return value
-    return show(exact(value, "query"))
+    return value
 
 
 @dataclass(frozen=True)
@@ -204,7 +216,7 @@ class Ranges(_OneAttribute):
                 raise SpecificationError('ranges: "all", or a list of (low, high) pairs.')
             listed: Any = of
         else:
-            listed = tuple(tuple(_frozen(v) for v in pair) for pair in of)
+            listed = tuple(tuple(_frozen(v, "ranges.of") for v in pair) for pair in of)
             if not listed or any(len(pair) != 2 for pair in listed):
                 raise SpecificationError("ranges: a non-empty list of (low, high) pairs.")
         self._set(by, where, bins, attribute=attribute, of=listed)

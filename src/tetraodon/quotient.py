@@ -119,7 +119,9 @@ def _telling_edges(axis: Axis, labels: Ints) -> list[tuple[Ints, Ints]]:
     for a, b in ((kept[:-1], kept[1:]), (np.arange(axis.base - 1), np.arange(1, axis.base))):
         joined = a >= first[b]
         listed.append((a[joined].astype(np.int64), b[joined].astype(np.int64)))
-    for star in range(len(axis.stars)):
+    for star, told in enumerate(axis.stars):
+        if told is False:
+            continue
         partners = np.flatnonzero(axis.star_mask(star)).astype(np.int64)
         listed.append((partners, np.full(len(partners), axis.base + star, dtype=np.int64)))
     return listed

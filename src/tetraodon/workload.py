@@ -160,6 +160,9 @@ def resolve(query: Query, domain: Domain) -> Resolved:
         for n in where
         if n not in query.by + query.attributes
     )
+    for name, kept in filters:
+        if not kept.any():
+            raise SpecificationError(f"{place}.where.{name}: leaves no cell.")
     groups = [group(n) for n in query.by]
     axis: Grouping | None
     workload: Workload

@@ -56,10 +56,10 @@ class Prefixes:
     def passed(self, a: Ints) -> Ints:
         """Number of bounds at or before a position: the rows that do *not* hold it."""
         if self.bounds is None:
-            return np.minimum(a, self.size)
-        return np.where(a >= self.size, self.count, np.searchsorted(self.bounds, a, side="right")).astype(
-            np.int64
-        )
+            found: Ints = np.minimum(a, self.size)
+        else:
+            found = np.where(a >= self.size, self.count, np.searchsorted(self.bounds, a, side="right"))
+        return found
 
     def difference(self, a: Ints, b: Ints) -> Ints:
         return np.abs(self.passed(a) - self.passed(b))
@@ -82,6 +82,8 @@ class Blocks:
         """Row of each position, −1 for none."""
         if self.starts is None or self.ends is None:
             return np.where(a >= self.size, -1, a)
+        if not len(self.starts):
+            return np.full(np.shape(a), -1, dtype=np.int64)
         at = np.searchsorted(self.starts, a, side="right") - 1
         return np.where((at >= 0) & (a < self.ends[np.maximum(at, 0)]), at, -1)
 
@@ -156,6 +158,9 @@ def largest_norm(layers: tuple[Layer, ...]) -> tuple[int, int]:
         return sum(x.weight for x in layers), 0
     if all(isinstance(x, Prefixes) for x in layers):
         return sum(x.weight * x.count for x in layers if isinstance(x, Prefixes)), 0
+    if all(isinstance(x, Ranges) and x.lows is None for x in layers):
+        middle = (size - 1) // 2
+        return sum(x.weight for x in layers) * (middle + 1) * (size - middle), middle
     positions = np.arange(size, dtype=np.int64)
     norms = difference(layers, positions, np.full(size, size, dtype=np.int64))
     at = int(np.argmax(norms))
@@ -198,6 +203,8 @@ def _enumerate(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge]:
 
 def _at_star(layers: tuple[Layer, ...], axis: Axis, star: int) -> tuple[int, Edge]:
     cell = axis.base + star
+    if axis.stars[star] is False:
+        return 0, (0, 0)
     if axis.stars[star] is True and len(layers) == 1 and axis.base:
         only = layers[0]
         if isinstance(only, Blocks) and only.starts is None:
@@ -214,7 +221,8 @@ def _at_star(layers: tuple[Layer, ...], axis: Axis, star: int) -> tuple[int, Edg
 
 def _along_order(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge]:
     gap, edge = axis.widest
-    if not gap:
+    layers = tuple(moving for layer in layers if (moving := _moving(layer, axis.base)) is not None)
+    if not gap or not layers:
         return 0, (0, 0)
     if len(layers) == 1:
         only = layers[0]
@@ -232,6 +240,15 @@ def _along_order(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge]:
         if found is not None:
             return found
     return _enumerate(layers, replace(axis, stars=()))
+
+
+def _moving(layer: Layer, base: int) -> Layer | None:
+    """A layer without its rows that are constant on the ordered positions, which no edge among these moves."""
+    if not isinstance(layer, Matrix) or not base:
+        return layer
+    held = layer.matrix[:, :base]
+    moves = (held != held[:, :1]).any(axis=1)
+    return replace(layer, matrix=layer.matrix[moves]) if moves.any() else None
 
 
 def _one_row(layer: Matrix, axis: Axis) -> tuple[int, Edge]:

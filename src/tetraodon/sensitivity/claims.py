@@ -1,0 +1,218 @@
+"""Every closed form on which an exact sensitivity or distance rests, with its source and the test that checks it.
+
+Notation: an axis has ordered cells 0..n−1; cell y is joined to [first(y), y), first nondecreasing (an *interval* graph);
+a *star* is a cell outside the order. Rows A over P positions; column P ("nowhere") is zero; D(a, b) is the weighted L1
+distance of columns a and b, and N(a) = D(a, P). "Derived" means proved in docs/sensitivity.md and not in a paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HE = "He, Machanavajjhala, Ding 2014"
+DERIVED = "derived"
+_DENSE = "tests/test_sensitivity.py::test_sensitivity_equals_the_largest_move_over_the_dense_edges"
+_ROWS = "tests/test_sensitivity.py::test_rows_move_as_far_as_enumeration_says"
+_AXES = "tests/test_graphs.py::test_axes_equal_their_statement"
+_GRAPHS = "tests/test_graphs.py::test_edges_joined_and_distance_equal_the_dense_graph"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One closed form.
+
+    Attributes:
+        key: module-like name, for tables and reports.
+        text: what holds, for which graphs and rows.
+        source: the paper, or "derived".
+        checked_by: "file::test", the test that compares it with enumeration.
+
+    >>> next(claim.source for claim in CLAIMS if claim.key == "rows/prefixes")
+    'He, Machanavajjhala, Ding 2014, section 7.1'
+    """
+
+    key: str
+    text: str
+    source: str
+    checked_by: str
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "edges/one-record",
+        "Without constraints neighbours differ in one record that moves along one edge, so the sensitivity of linear "
+        "answers W is the largest ‖W(e_x − e_y)‖₁ over the edges x – y.",
+        f"{HE}, definition 4.1 and section 5",
+        "tests/test_sensitivity.py::test_sensitivity_equals_the_largest_change_over_neighbouring_databases",
+    ),
+    Claim(
+        "edges/groups",
+        "Rows A repeated in every group: a record that changes group moves them by N(a) + N(b) ≤ 2·max N, and an edge of "
+        "the grouping attribute alone at the position of largest norm attains it. Holds for edges that move one "
+        "attribute and for edges that move several, each along its own graph.",
+        DERIVED,
+        "tests/test_sensitivity.py::test_strategies_repeated_in_every_group_move_as_far_as_enumeration_says",
+    ),
+    Claim(
+        "edges/filters",
+        "A record that an edge of a filtering attribute takes in or out moves the rows by N(a) ≤ max N, attained at the "
+        "position of largest norm.",
+        DERIVED,
+        "tests/test_sensitivity.py::test_strategies_repeated_in_every_group_move_as_far_as_enumeration_says",
+    ),
+    Claim(
+        "edges/flat",
+        "A graph listed over whole cells is projected on the attributes of the question and gone through edge by edge.",
+        "definition",
+        _DENSE,
+    ),
+    Claim(
+        "rows/cells",
+        "One row for every position: any two different positions are 2 apart, any position and nowhere 1.",
+        f"{HE}, section 5",
+        _ROWS,
+    ),
+    Claim(
+        "rows/prefixes",
+        "All prefix sums: positions a < b are b − a apart, so on an interval graph the widest edge decides (θ for a "
+        "distance threshold θ, |T| − 1 for the complete graph).",
+        f"{HE}, section 7.1",
+        _ROWS,
+    ),
+    Claim(
+        "rows/all-ranges",
+        "All ranges of P positions: positions d apart differ in d·(P + 1 − d) ranges, which rises up to (P + 1)/2; on an "
+        "interval graph every gap up to the widest occurs. The norm of position a is (a + 1)(P − a).",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/some-ranges",
+        "Listed ranges: D(a, b) = #(hold a) + #(hold b) − 2·#(hold both), counted in a corner table.",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/one-row",
+        "One row v on an interval graph: the largest |v[y] − v[x]| is found from the largest and the least value of every "
+        "window [first(y), y].",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/still-rows",
+        "A row that is constant on the ordered cells is moved by no edge among them and may be left out there.",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/at-bounds",
+        "D is at most the sum of the layers' own largest moves; where an edge whose upper end starts a row attains that "
+        "sum, it is the maximum.",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/nested",
+        "Prefix sums and nested runs on an interval graph: positions x < y that part at level l are N(x) + N(y) − "
+        "2·(weight of the levels above l) + (prefixes between them) apart; the best x for every y and level lies in "
+        "[first(y), start of y's run).",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/star",
+        "A star that is joined to every cell is c away from cell 0 under all prefix sums if its own position is c, and 2 "
+        "away under one row for every position; otherwise its partners are gone through.",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/norm",
+        "The largest column norm: the weight for one row a position, all prefixes at position 0, the middle position for "
+        "all ranges; otherwise every position is looked at.",
+        DERIVED,
+        _ROWS,
+    ),
+    Claim(
+        "rows/mean",
+        "A mean is a sum and a plain count: the sensitivity is the largest |Δ sum| + |Δ count|, each in its own unit.",
+        "definition",
+        "tests/test_sensitivity.py::test_a_mean_is_a_sum_and_a_plain_count_in_their_own_units",
+    ),
+    Claim(
+        "quotient/positions",
+        "Bins in order turn an interval graph into one on the positions: position p reaches down to the position of the "
+        "first kept cell at or after first(head of p).",
+        DERIVED,
+        "tests/test_graphs.py::test_quotients_join_the_positions_of_joined_cells",
+    ),
+    Claim(
+        "quotient/outside",
+        "All cells that a filter leaves out are one star, joined to the positions of the cells that are joined to any of "
+        "them; on an interval graph that is counted over [first(c), last(c)].",
+        DERIVED,
+        "tests/test_graphs.py::test_quotients_join_the_positions_of_joined_cells",
+    ),
+    Claim(
+        "quotient/label-change",
+        "On an interval graph an edge between different groups exists only if one between consecutive grouped cells "
+        "does, and an edge between a grouped and an ungrouped cell only if one between neighbouring cells does.",
+        DERIVED,
+        "tests/test_graphs.py::test_label_change_is_the_largest_over_all_edges",
+    ),
+    Claim(
+        "axes/window-distance",
+        "Cells d apart in a window graph of reach r are ⌈d/r⌉ hops apart.",
+        f"{HE}, section 3; exact on cell offsets only",
+        _AXES,
+    ),
+    Claim(
+        "axes/interval-distance",
+        "On an interval graph stepping from y to first(y) is never worse than any other step down.",
+        DERIVED,
+        _AXES,
+    ),
+    Claim(
+        "axes/star-distance",
+        "A star that is joined to every cell makes any two cells at most two hops apart.",
+        DERIVED,
+        _AXES,
+    ),
+    Claim(
+        "graphs/sum-of-hops",
+        "Where an edge moves one attribute, hops add over the attributes, and components multiply.",
+        f"{HE}, section 3",
+        _GRAPHS,
+    ),
+    Claim(
+        "graphs/largest-of-hops",
+        "Where an edge moves any attributes, each along its own graph, the hops are the largest over the attributes.",
+        DERIVED,
+        _GRAPHS,
+    ),
+    Claim(
+        "reach/integer",
+        "Cells of s whole numbers hold values at most θ apart iff their offset is at most ⌊(θ − 1)/s⌋ + 1; none for θ < 1.",
+        DERIVED,
+        _GRAPHS,
+    ),
+    Claim(
+        "reach/numeric",
+        "Half-open cells of width w hold values at most θ apart iff their offset is at most ⌈θ/w⌉; none for θ = 0.",
+        DERIVED,
+        _GRAPHS,
+    ),
+    Claim(
+        "reach/categorical",
+        "Values of an ordered list are as far apart as their places: offsets up to ⌊θ⌋.",
+        "definition",
+        _GRAPHS,
+    ),
+    Claim(
+        "reach/discrete",
+        "Under the discrete metric any two different values are 1 apart: all are joined for θ ≥ 1, none below.",
+        "definition",
+        _GRAPHS,
+    ),
+)
