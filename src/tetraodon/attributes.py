@@ -13,9 +13,10 @@ as a query, and property tests hold the two equal.
 3. ``Numeric``: a number is clipped to [low, high]; its cell is the number of inner boundaries low + j·width, each
    rounded once to the nearest double, that are ≤ the value. Cells are half-open [a, b); the last one is closed.
 4. ``Categorical`` of integers: a number equal to a declared code has that code's cell. ``Categorical`` of text: text
-   equal to a declared value, letter by letter, has that value's cell; whole-number columns are read as their decimal
-   digits and truth values as ``true`` and ``false``. Any other non-null value goes to the ``other`` cell where one is
-   declared; without one it is invalid.
+   equal to a declared value, letter by letter, has that value's cell; whole numbers are read as their decimal digits,
+   truth values as ``true`` and ``false`` and, among values of mixed kinds, other numbers and dates as the text that
+   Python gives them. Any other non-null value goes to the ``other`` cell where one is declared; without one it is
+   invalid.
 5. Null and invalid values go to the ``missing`` cell; with ``missing="refuse"`` there is none (the cell is −1) and a
    table that holds such a value is refused.
 
@@ -37,13 +38,16 @@ from numpy.typing import NDArray
 
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import Number, exact, show
-from .reading import codes, numbers, text
+from .reading import codes, elements, is_null, numbers, plain, text
 
 Missing = Literal["refuse", "secret", "public"]
 Cells = NDArray[np.int64]
 
 INVALID = -1
 MAX_EXACT = 2**53
+# Numerators of cell boundaries: rounding to doubles then moves a boundary by at most a quarter of a cell, so that no two
+# coincide and floor((value − low) / width) is off by at most one.
+MAX_LATTICE = 2**51
 MISSING_LABEL = "missing"
 
 
@@ -281,8 +285,8 @@ class Numeric(_Attribute):
             object.__setattr__(self, name, value)
         super().__post_init__()
         start, gap, denominator = self.lattice
-        if max(abs(start), abs(start + gap * self.n_cells), denominator) > MAX_EXACT:
-            raise SpecificationError("low, high: the boundaries need more than 53 bits; use rounder numbers.")
+        if max(abs(start), abs(start + gap * self.n_cells), gap * self.n_cells, denominator) > MAX_LATTICE:
+            raise SpecificationError("low, high: the boundaries need more than 51 bits; use rounder numbers.")
 
     @property
     def n_values(self) -> int:
@@ -372,9 +376,7 @@ class Categorical(_Attribute):
             raise Unsupported("hierarchy: generalisation trees are not available in this version.")
         listed: list[Any] = codes(Path(values)) if isinstance(values, str | os.PathLike) else list(values)
         if not listed:
-            raise SpecificationError(
-                "values: at least one; categories are declared, never read off the data."
-            )
+            raise SpecificationError("values: at least one; categories are declared, never read off the data.")
         if all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in listed):
             listed = [int(v) for v in listed]
             if max(map(abs, listed)) > MAX_EXACT:
@@ -416,7 +418,7 @@ class Categorical(_Attribute):
         return str(self.values[cell])
 
     def cells(self, values: object) -> Cells:
-        array = np.asarray(values)
+        array = elements(values)
         unlisted = INVALID if self.other is None else self.n_values
         if self.of_integers:
             number = numbers(array)
@@ -424,9 +426,9 @@ class Categorical(_Attribute):
                 self._index.get(v, unlisted) for v in np.where(np.isnan(number), 0.5, number).ravel().tolist()
             ]
             # A non-null text that is not a number is a value too: it belongs to `other`.
-            null = np.array([v is None or v != v for v in array.astype(object).ravel()], dtype=bool)
+            null = np.array([is_null(v) for v in plain(array)], dtype=bool)
         else:
-            texts = [text(v) for v in array.astype(object).ravel()]
+            texts = [text(v) for v in plain(array)]
             flat = [self._index.get(t, unlisted) for t in texts]
             null = np.array([t is None for t in texts], dtype=bool)
         cells = np.array(flat, dtype=np.int64).reshape(array.shape)

@@ -1,0 +1,425 @@
+"""The definition of a cell (``attributes``) as a query, and the one GROUP BY through which private rows are counted.
+
+``cells_expression`` computes what ``Attribute.cells`` computes, inside the engine; property tests hold the two equal. No
+branch of it can raise, whatever a row holds: text is cast only where it is a number, numbers are cast to integers only
+where they lie between declared bounds, and no literal is a decimal fraction (engines read those inexactly).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric
+from .domain import Domain
+from .errors import DataError
+from .files import Source, sealed
+
+Codes = NDArray[np.int64]
+
+CASES = 64
+DENSE = 10**7
+BATCH = 1_000_000
+SMALL = 2**31
+
+_BLANK = r"[ \t\n\r\f\v]*"
+_NUMBER = rf"^{_BLANK}[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?){_BLANK}$"
+
+
+_DIGITS = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
+
+
+# What a column must be
+
+
+def kind_of(dtype: Any) -> str:
+    """How columns of an Ibis type are read: "integer", "float", "decimal", "text", "boolean" or "none of these"."""
+    for kind, test in (
+        ("integer", dtype.is_integer()), ("float", dtype.is_floating()), ("decimal", dtype.is_decimal()),
+        ("text", dtype.is_string()), ("boolean", dtype.is_boolean()),
+    ):  # fmt: skip
+        if test:
+            return kind
+    return "none of these"
+
+
+def check_readable(attribute: Attribute, dtype: Any, where: str, name: str) -> None:
+    """Refuses a column whose declared type an attribute cannot be read from; no row is looked at.
+
+    Raises:
+        DataError: names the column, its type, and what to do.
+    """
+    of_text = isinstance(attribute, Categorical) and not attribute.of_integers
+    kinds = ("text", "integer", "boolean") if of_text else ("integer", "float", "decimal", "text")
+    if kind_of(dtype) in kinds:
+        return
+    given = "of an unknown type" if dtype.is_unknown() else str(dtype).partition("(")[0].partition("<")[0]
+    if of_text and kind_of(dtype) in ("float", "decimal"):
+        fix = "declare its codes as integers, or convert the column to text"
+    else:
+        fix = "convert the column"
+    what = "text categories" if of_text else f"{attribute.kind} values"
+    raise DataError(f"{where}: column {name!r} is {given}; {what} are read from {', '.join(kinds)}: {fix}.")
+
+
+# Cells
+
+
+def as_number(column: Any) -> Any:
+    """Rule 1: the nearest double of each value of a text or number column, null where it is not a number."""
+    import ibis
+
+    kind = kind_of(column.type())
+    if kind == "text":
+        return ibis.cases((column.re_search(_NUMBER), column.try_cast("float64")), else_=ibis.null("float64"))
+    if kind == "decimal" and (column.type().precision or 38) > 15:
+        return column.cast("string").cast("float64")  # engines divide the digits by a power of ten, inexactly
+    return column.cast("float64")
+
+
+def cells_expression(attribute: Attribute, column: Any) -> Any:
+    """The cell of each value of a column, as an Ibis int64 expression equal to ``attribute.cells``.
+
+    Null takes the place of −1: the value is null or invalid and the attribute has ``missing="refuse"``.
+
+    Args:
+        column: an Ibis column of a type that ``check_readable`` accepts.
+
+    Raises:
+        ValueError: more than 64 categories, or a NUL in one; ``encoded`` joins those.
+
+    >>> import ibis, pyarrow
+    >>> rows = ibis.memtable(pyarrow.table({"age": ["17", "90", "no answer"]}))
+    >>> cells = cells_expression(Integer(17, 90, missing="secret"), rows.age)
+    >>> rows.select(cell=cells).to_pyarrow()["cell"].to_pylist()
+    [0, 73, 74]
+    """
+    number = as_number(column) if _reads_number(attribute, column) else None
+    helper = None if number is None else _helper(attribute, number)
+    if isinstance(attribute, Categorical):
+        pairs = _pairs(attribute, column)
+        if len(pairs) > CASES:
+            raise ValueError(
+                f"{len(pairs)} categories; more than {CASES} are joined, not compared one by one."
+            )
+        return _compared(attribute, column, helper, pairs).cast("int64")
+    return _number_cells(attribute, column, number, helper).cast("int64")
+
+
+def _missing(attribute: Attribute) -> Any:
+    import ibis
+
+    return ibis.null("int64") if attribute.missing_cell is None else attribute.missing_cell
+
+
+def _integer_column_cells(attribute: Integer | Numeric, column: Any) -> Any:
+    """Integer arithmetic throughout. An integer is below a boundary rounded to a double iff it is below the boundary."""
+    import ibis
+
+    bounds = column.type().bounds
+    top = attribute.n_values - 1
+    if isinstance(attribute, Integer):
+        start, gap, scale = attribute.low, attribute.step, 1
+        first, last = attribute.low, attribute.high
+    else:
+        start, gap, scale = attribute.lattice
+        first, last = -(-start // scale), -(-(start + gap * attribute.n_cells) // scale) - 1
+    branches = []
+    low, high = max(first, bounds.lower), min(last, bounds.upper)
+    if low <= high:
+        largest = max(abs(low), abs(high)) * scale + abs(start)
+        # The cast comes first: engines give a small integer minus a literal the small integer's type.
+        whole = "int32" if largest < SMALL else "int64"
+        part = column.cast(whole)
+        part = (part * scale).cast(whole) if scale > 1 else part
+        part = (part - start).cast(whole) if start else part
+        inside = (
+            column.notnull() if (low, high) == (bounds.lower, bounds.upper) else column.between(low, high)
+        )
+        branches.append((inside, _floor_divide(part, gap, largest)))
+    if bounds.lower < first:
+        branches.append((column < first if first <= bounds.upper else column.notnull(), 0))
+    if bounds.upper > last:
+        branches.append((column > last if last >= bounds.lower else column.notnull(), top))
+    return ibis.cases(*branches, else_=_missing(attribute))
+
+
+def _floor_divide(part: Any, gap: int, largest: int) -> Any:
+    """part // gap for 0 ≤ part ≤ largest. Ibis divides doubles, which is exact below 2^53 and off by one above."""
+    if gap == 1:
+        return part
+    quotient = part // gap
+    if largest < MAX_EXACT:
+        return quotient
+    rest = part - quotient * gap
+    return quotient + (rest >= gap).cast("int64") - (rest < 0).cast("int64")
+
+
+def _whole_number_cells(attribute: Integer, number: Any) -> Any:
+    """Integer cells of doubles. Beyond ±2^53 every double is whole and may not fit an integer, so it is not cast."""
+    import ibis
+
+    low, high, top, missing = attribute.low, attribute.high, attribute.n_values - 1, _missing(attribute)
+
+    def whole(cell: Any) -> Any:
+        return ibis.cases((number.floor() == number, cell), else_=missing)
+
+    inside = _floor_divide(number.cast("int64") - low, attribute.step, high - low)
+    return ibis.cases(
+        (number.between(low, high), whole(inside)),
+        (number.isnan(), missing),
+        (number < -MAX_EXACT, 0),
+        (number > MAX_EXACT, top),
+        (number < low, whole(0)),
+        (number > high, whole(top)),
+        else_=missing,
+    )
+
+
+def _boundary(attribute: Numeric, j: Any) -> Any:
+    """Boundary j (an integer or a column of integers) rounded once: whole numbers, themselves doubles, are divided."""
+    import ibis
+
+    start, gap, scale = attribute.lattice
+    numerator = ibis.literal(start + j * gap) if isinstance(j, int) else j * gap + start
+    return numerator.cast("float64") / ibis.literal(scale).cast("float64")
+
+
+def _guess(attribute: Numeric, number: Any) -> Any:
+    """floor((value − low) / width) between the first and the last inner boundary, else null; off by at most one."""
+    import ibis
+
+    start, gap, scale = (ibis.literal(v).cast("float64") for v in attribute.lattice)
+    inner = (number >= _boundary(attribute, 1)) & (number < _boundary(attribute, attribute.n_cells - 1))
+    return ibis.cases((inner, ((number - start / scale) / (gap / scale)).floor()), else_=ibis.null("int64"))
+
+
+def _interval_cells(attribute: Numeric, number: Any, guess: Any) -> Any:
+    import ibis
+
+    top, missing = attribute.n_cells - 1, _missing(attribute)
+    if top == 0:
+        return ibis.cases((number.isnan(), missing), (number.notnull(), 0), else_=missing)
+    settled = ibis.cases(
+        (number >= _boundary(attribute, guess + 1), guess + 1),
+        (number < _boundary(attribute, guess), guess - 1),
+        else_=guess,
+    )
+    return ibis.cases(
+        (guess.notnull(), settled),
+        (number.isnan(), missing),
+        (number < _boundary(attribute, 1), 0),
+        (number.notnull(), top),
+        else_=missing,
+    )
+
+
+def _reads_number(attribute: Attribute, column: Any) -> bool:
+    """Whether the cell comes from a double: not for text categories, nor, in general, for integer columns."""
+    if not isinstance(attribute, Categorical):
+        return kind_of(column.type()) != "integer"
+    if not attribute.of_integers:
+        return False
+    # Rule 1 rounds 2^53 + 1 to 2^53; every other code within the bounds is the double of one integer only.
+    at_limit = any(abs(int(v)) == MAX_EXACT for v in attribute.values)
+    return at_limit or kind_of(column.type()) != "integer"
+
+
+def _helper(attribute: Attribute, number: Any) -> Any:
+    """What is worth computing once from a double: an interval's first guess, the whole number that a code may equal."""
+    import ibis
+
+    if isinstance(attribute, Numeric):
+        return _guess(attribute, number)
+    if isinstance(attribute, Categorical):
+        none = ibis.null("int64")
+        whole = ibis.cases((number.floor() == number, number.cast("int64")), else_=none)
+        return ibis.cases((number.between(-MAX_EXACT, MAX_EXACT), whole), else_=none)
+    return None
+
+
+def _number_cells(attribute: Integer | Numeric, column: Any, number: Any, helper: Any) -> Any:
+    if number is None:
+        return _integer_column_cells(attribute, column)
+    if isinstance(attribute, Integer):
+        return _whole_number_cells(attribute, number)
+    return _interval_cells(attribute, number, helper)
+
+
+def _pairs(attribute: Categorical, column: Any) -> list[tuple[Any, int]]:
+    """(key, cell) for every declared value that a column of this type can hold."""
+    pairs: list[tuple[Any, int]] = [(value, cell) for cell, value in enumerate(attribute.values)]
+    kind = kind_of(column.type())
+    if attribute.of_integers:
+        bounds = column.type().bounds if kind == "integer" else None
+        return pairs if bounds is None else [p for p in pairs if bounds.lower <= p[0] <= bounds.upper]
+    if kind == "boolean":
+        return [(v == "true", cell) for v, cell in pairs if v in ("false", "true")]
+    if kind == "integer":
+        bounds = column.type().bounds
+        spelt = [(int(v), cell) for v, cell in pairs if _DIGITS.fullmatch(v)]
+        return [p for p in spelt if bounds.lower <= p[0] <= bounds.upper]
+    return [(v, cell) for v, cell in pairs if v == v.encode("utf-8", "replace").decode()]
+
+
+def _joined(pairs: Sequence[tuple[Any, int]]) -> bool:
+    """Whether categories need a join: a long CASE takes seconds to plan, and query text ends at a NUL."""
+    return len(pairs) > CASES or any(isinstance(v, str) and "\0" in v for v, _ in pairs)
+
+
+def _compared(attribute: Categorical, column: Any, helper: Any, pairs: Sequence[tuple[Any, int]]) -> Any:
+    """Cells of at most ``CASES`` categories, one comparison after another."""
+    import ibis
+
+    key = column if helper is None else helper
+    unlisted = _unlisted(attribute, column)
+    equal = ((key == ibis.literal(value, key.type()), cell) for value, cell in pairs)
+    return ibis.cases(*equal, else_=unlisted) if pairs else unlisted
+
+
+def _unlisted(attribute: Categorical, column: Any) -> Any:
+    """Cell of what equals no declared value: missing if null, else ``other`` where there is one."""
+    import ibis
+
+    missing = _missing(attribute)
+    absent = column.isnull() | column.isnan() if kind_of(column.type()) == "float" else column.isnull()
+    return ibis.cases(
+        (absent, missing), else_=missing if attribute.other_cell is None else attribute.other_cell
+    )
+
+
+# The whole code
+
+
+def encoded(table: Any, domain: Domain, columns: Sequence[str], null: Sequence[str] = ()) -> Any:
+    """A table of one column, ``code``: each row's cell of the whole domain, null where a value is refused.
+
+    Args:
+        columns: the table's column for each attribute.
+        null: texts that count as null in text columns.
+    """
+    attributes = tuple(domain.values())
+    # In stages, so that what is used several times is computed once.
+    table = table.select(**{f"v{i}": _without(table[c], null) for i, c in enumerate(columns)})
+    read = [i for i, a in enumerate(attributes) if _reads_number(a, table[f"v{i}"])]
+    table = table.mutate(**{f"n{i}": as_number(table[f"v{i}"]) for i in read}) if read else table
+    helpers = {f"h{i}": _helper(attributes[i], table[f"n{i}"]) for i in read}
+    helpers = {name: helper for name, helper in helpers.items() if helper is not None}
+    table = table.mutate(**helpers) if helpers else table
+    for i, attribute in enumerate(attributes):
+        table = _with_cell(table, i, attribute)
+    whole = "int32" if domain.size < SMALL else "int64"
+    code = table["cell0"].cast(whole)
+    for i, size in enumerate(domain.shape[1:], start=1):
+        code = (code * size + table[f"cell{i}"].cast(whole)).cast(whole)
+    return table.select(code=code)
+
+
+def _with_cell(table: Any, i: int, attribute: Attribute) -> Any:
+    """The table with one more column, ``cell<i>``."""
+    import ibis
+    import pyarrow as pa
+
+    column = table[f"v{i}"]
+    number, helper = (table[c] if (c := f"{x}{i}") in table.columns else None for x in "nh")
+    if not isinstance(attribute, Categorical):
+        return table.mutate(**{f"cell{i}": _number_cells(attribute, column, number, helper)})
+    pairs = _pairs(attribute, column)
+    if not _joined(pairs):
+        return table.mutate(**{f"cell{i}": _compared(attribute, column, helper, pairs)})
+    key = column if helper is None else helper
+    keys, cells = zip(*pairs, strict=True)
+    keyed = {f"key{i}": pa.array(keys, key.type().to_pyarrow()), f"found{i}": pa.array(cells, pa.int64())}
+    listed = ibis.memtable(pa.table(keyed))
+    table = table.left_join(listed, key == listed[f"key{i}"])
+    return table.mutate(
+        **{f"cell{i}": ibis.coalesce(table[f"found{i}"], _unlisted(attribute, table[f"v{i}"]))}
+    )
+
+
+def _without(column: Any, null: Sequence[str]) -> Any:
+    import ibis
+
+    if kind_of(column.type()) != "text" or not null:
+        return column
+    return ibis.cases((column.isin(list(null)), ibis.null("string")), else_=column)
+
+
+# Counting
+
+
+def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterator[tuple[Codes, Codes]]:
+    """How many rows lie in each cell that has any: chunks of (codes, counts), each code once.
+
+    One GROUP BY of the row-major code, out of core. Where the engine is DuckDB in this process and the domain is small
+    enough for an array, the codes are streamed and tallied here instead, in about half the processor time.
+
+    Raises:
+        DataError: a null, invalid or undeclared value under ``missing="refuse"``; names the column, nothing else.
+        EngineError: the engine failed.
+    """
+    refused = False
+    with source.opened() as (backend, table):
+        codes = sealed(source.where, "planning", encoded, table, domain, _columns(source, domain), null)
+        if source.embedded and domain.size <= DENSE:
+            tally = np.zeros(domain.size, dtype=np.int64)
+            for batch in _batches(source.where, backend, codes):
+                refused = batch.column(0).null_count > 0
+                if refused:
+                    break
+                _add(tally, batch.column(0).to_numpy())
+            else:
+                present = np.flatnonzero(tally)
+                yield present, tally[present]
+        else:
+            for batch in _batches(source.where, backend, codes.group_by("code").aggregate(n=codes.count())):
+                refused = batch.column(0).null_count > 0
+                if refused:
+                    break
+                yield tuple(c.to_numpy().astype(np.int64) for c in batch.columns)
+    if refused:
+        raise _refusal(source, domain, null)
+
+
+def _add(tally: Codes, codes: NDArray[Any]) -> None:
+    part = np.bincount(codes)
+    tally[: len(part)] += part
+
+
+def _columns(source: Source, domain: Domain) -> list[str]:
+    return [f"c{source.columns.index(a.column or name)}" for name, a in domain.items()]
+
+
+def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
+    reader = sealed(where, "planning", lambda: iter(backend.to_pyarrow_batches(rows, chunk_size=BATCH)))
+    while (batch := sealed(where, "reading", next, reader, None)) is not None:
+        yield batch
+
+
+def _refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
+    """Names the first attribute, in declared order, that meets a value it declared not to exist."""
+    for (name, attribute), column in zip(domain.items(), _columns(source, domain), strict=True):
+        if attribute.missing_cell is None:
+            with source.opened() as (backend, table):
+                one = Domain({name: attribute})
+                code = sealed(source.where, "planning", encoded, table, one, [column], null)
+                found = code.filter(code["code"].isnull()).limit(1)
+                if any(batch.num_rows for batch in _batches(source.where, backend, found)):
+                    break
+    fix = "declare missing='secret' or missing='public'"
+    if isinstance(attribute, Categorical) and attribute.other is None:
+        fix += ", or other= for values that are not listed"
+    return DataError(
+        f"{source.where}: column {attribute.column or name!r} holds a value that is null or outside what attribute "
+        f"{name!r} declares, which with missing='refuse' does not exist: {fix}."
+    )
+
+
+def row_count(source: Source) -> int:
+    """Number of rows."""
+    with source.opened() as (_, table):
+        return int(sealed(source.where, "reading", lambda: table.count().to_pyarrow().as_py()))

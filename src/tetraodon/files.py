@@ -1,0 +1,358 @@
+"""Files as sources: parquet, CSV, Arrow and DuckDB files, all read through a private in-memory DuckDB.
+
+A ``Source`` knows the table's schema and can be connected to again and again; each connection shows the wanted columns,
+and no others, as ``c0``, ``c1``, … so that no name of the user's meets a query language or its rules about letter case.
+What an engine or a reader raises never leaves this package (``sealed``): its text may quote rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import gzip
+import io
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from .errors import DataError, EngineError, TetraodonError
+
+T = TypeVar("T")
+Close = Callable[[], object]
+Connection = tuple[Any, Any, Close]
+
+VIEW = "rows"
+MEMORY = "2GB"
+# Fields beyond the header that a row may have; they are read and ignored.
+SPARE = 16
+HEADER_BYTES = 1 << 20
+
+FORMATS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".csv.gz": "csv", ".tsv.gz": "csv",
+    ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """A table that can be read.
+
+    Attributes:
+        where: how messages name it: a file's name, never its folder or an address.
+        columns: the wanted columns; column i is ``c<i>`` of every connection.
+        types: their declared types (Ibis).
+        embedded: whether the engine is DuckDB within this process.
+    """
+
+    where: str
+    columns: tuple[str, ...]
+    types: tuple[Any, ...]
+    embedded: bool
+    connect: Callable[[], Connection]
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Any, Any]]:
+        """(backend, table) for the length of a ``with`` block."""
+        backend, table, close = sealed(self.where, "opening", self.connect)
+        try:
+            yield backend, table
+        finally:
+            sealed(self.where, "closing", close)
+
+
+def sealed(where: str, stage: str, action: Callable[..., T], *args: object) -> T:
+    """The result of ``action``; if it fails, an error of ours that carries nothing of the original but its kind.
+
+    Raises:
+        EngineError: anything but an error of this package was raised. It has neither cause nor context.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # readers quote values in warnings too
+            return action(*args)
+    except TetraodonError as error:
+        failure: TetraodonError = error
+    except Exception as error:
+        failure = EngineError(
+            f"{where}: {stage} failed ({type(error).__name__}). The engine's own message is withheld because it may "
+            f"quote rows.{_hint(where)}"
+        )
+    failure.__cause__ = failure.__context__ = None
+    raise failure
+
+
+def _hint(where: str) -> str:
+    if FORMATS.get(suffix(where)) == "csv":
+        return (
+            " A CSV file must be UTF-8, end every line the same way, close every quote, and have at most"
+            f" {SPARE} fields more than its header."
+        )
+    return ""
+
+
+def positions(where: str, names: Sequence[str], wanted: Sequence[str], *, header: bool = False) -> list[int]:
+    """Place of each wanted column among the table's; a header line is quoted only if it is plainly one."""
+    for name in wanted:
+        if names.count(name) > 1:
+            raise DataError(f"{where}: more than one column is named {name!r}.")
+        if name in names:
+            continue
+        if header and not set(names) & set(wanted):
+            raise DataError(
+                f"{where}: none of the declared columns is in its first line; a CSV file begins with a line of names."
+            )
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        raise DataError(f"{where}: no column {name!r}; the table has {shown}.{hint}")
+    return [names.index(name) for name in wanted]
+
+
+def finish(where: str, wanted: Sequence[str], connect: Callable[[], Connection], embedded: bool) -> Source:
+    """The source, once its types are known."""
+
+    def types() -> tuple[Any, ...]:
+        _, table, close = connect()
+        try:
+            schema = table.schema()
+            return tuple(schema[f"c{i}"] for i in range(len(wanted)))
+        finally:
+            close()
+
+    return Source(where, tuple(wanted), sealed(where, "opening", types), embedded, connect)
+
+
+# DuckDB within this process
+
+
+def embedded(prepare: Callable[[Any], None]) -> Connection:
+    """A private in-memory DuckDB in which ``prepare`` has made the view; what it spills goes to a private folder."""
+    import ibis
+
+    folder = tempfile.mkdtemp(prefix="tetraodon-")
+    clear = partial(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        backend = ibis.duckdb.connect(
+            temp_directory=os.path.join(folder, "spill"),
+            memory_limit=MEMORY,
+            preserve_insertion_order=False,
+            autoinstall_known_extensions=False,
+            autoload_known_extensions=False,
+        )
+    except BaseException:
+        clear()
+        raise
+
+    def close() -> None:
+        backend.disconnect()
+        clear()
+
+    try:
+        backend.con.execute("SET enable_progress_bar = false")
+        prepare(backend)
+        return backend, backend.table(VIEW), close
+    except BaseException:
+        close()
+        raise
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _literal_path(path: Path) -> str:
+    """The path as DuckDB reads it, which takes every path for a pattern."""
+    return _text("".join(f"[{c}]" if c in "*?[" else c for c in str(path)))
+
+
+def _view(backend: Any, columns: Sequence[str], rows: str) -> None:
+    shown = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))
+    backend.con.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT {shown} FROM {rows}")
+
+
+def _described(backend: Any, rows: str) -> list[tuple[str, str]]:
+    """(name, type) of each column in DuckDB's eyes."""
+    return [row[:2] for row in backend.con.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()]
+
+
+# Files
+
+
+def suffix(name: str) -> str:
+    """The known ending of a file's name, or nothing."""
+    name = name.lower()
+    return next((s for s in sorted(FORMATS, key=len, reverse=True) if name.endswith(s)), "")
+
+
+def require_file(path: Path) -> None:
+    if path.is_dir():
+        raise DataError(f"{path.name}: a folder; give one file.")
+    if not path.exists():
+        raise DataError(f"{path.name}: no such file.")
+
+
+def from_file(path: Path, wanted: Sequence[str]) -> Source:
+    kind = FORMATS.get(suffix(path.name))
+    if kind is None:
+        hint = " A DuckDB file is opened by duckdb://." if path.suffix in (".duckdb", ".db") else ""
+        raise DataError(f"{path.name}: not one of {', '.join(FORMATS)}.{hint}")
+    require_file(path)
+    opener = {"parquet": _from_parquet, "csv": _from_csv, "arrow": _from_arrow}[kind]
+    return opener(path, wanted)
+
+
+def _from_parquet(path: Path, wanted: Sequence[str]) -> Source:
+    def names() -> list[str]:
+        import pyarrow.parquet as pq
+
+        return list(pq.read_schema(path).names)
+
+    places = positions(path.name, sealed(path.name, "opening", names), wanted)
+    rows = f"read_parquet([{_literal_path(path)}], hive_partitioning = false, union_by_name = false)"
+
+    def prepare(backend: Any) -> None:
+        # By place: DuckDB renames columns whose names differ in letter case only.
+        known = _described(backend, rows)
+        _view(backend, [_name(known[i][0]) for i in places], rows)
+
+    return finish(path.name, wanted, partial(embedded, prepare), True)
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """(names, delimiter) from the first line alone: a semicolon delimits where the line has one and no comma."""
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        start = file.read(HEADER_BYTES)
+    line = start.partition("\n")[0]
+    delimiter = (
+        "\t" if suffix(path.name).startswith(".tsv") else ";" if ";" in line and "," not in line else ","
+    )
+    names = next(csv.reader(io.StringIO(start), delimiter=delimiter), [])
+    return names, delimiter
+
+
+def _from_csv(path: Path, wanted: Sequence[str]) -> Source:
+    """Every column is text; nothing is sniffed off the rows.
+
+    One thread reads the file: DuckDB's parallel reader can lose count of quoted line ends. A row with fewer fields than
+    the header has empty texts in their place, spare fields are ignored, and an empty line is not a row. A quote that
+    is never closed would silently swallow the rest of the file; it leaves a null in the last spare column, which no
+    other row can have, and is refused there.
+    """
+    names, delimiter = sealed(path.name, "opening", _header, path)
+    places = positions(path.name, names, wanted, header=True)
+    every = [f"f{i}" for i in range(len(names) + SPARE)]
+    listed = ", ".join(f"'{c}': 'VARCHAR'" for c in every)
+    kept = ", ".join(f"'{c}'" for c in every)
+    rows = (
+        f"read_csv([{_literal_path(path)}], columns = {{{listed}}}, auto_detect = false, header = true, "
+        f"delim = {_text(delimiter)}, quote = '\"', escape = '\"', strict_mode = true, parallel = false, "
+        f"null_padding = true, force_not_null = [{kept}], hive_partitioning = false, "
+        f"compression = '{'gzip' if path.name.lower().endswith('.gz') else 'none'}') "
+        f"WHERE CASE WHEN {every[-1]} IS NULL THEN error('malformed') ELSE true END"
+    )
+    connect = partial(embedded, lambda backend: _view(backend, [every[i] for i in places], rows))
+    return finish(path.name, wanted, connect, True)
+
+
+def _from_arrow(path: Path, wanted: Sequence[str]) -> Source:
+    """Arrow files, read batch by batch and only the wanted columns."""
+    import pyarrow as pa
+    from pyarrow import ipc
+
+    def schema() -> Any:
+        with pa.memory_map(str(path)) as file:
+            return ipc.open_file(file).schema
+
+    fields = sealed(path.name, "opening", schema)
+    places = positions(path.name, fields.names, wanted)
+    kinds = [readable(fields.field(i).type, path.name, n) for i, n in zip(places, wanted, strict=True)]
+    order = [sorted(places).index(i) for i in places]
+    shown = pa.schema([(f"c{i}", kind) for i, kind in enumerate(kinds)])
+
+    def batches() -> Iterator[Any]:
+        with pa.memory_map(str(path)) as file:
+            reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=places))
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number)
+                arrays = [batch.column(i).cast(kind) for i, kind in zip(order, kinds, strict=True)]
+                yield pa.record_batch(arrays, schema=shown)
+
+    def prepare(backend: Any) -> None:
+        backend.con.register(VIEW, pa.RecordBatchReader.from_batches(shown, batches()))
+
+    return finish(path.name, wanted, partial(embedded, prepare), True)
+
+
+def readable(kind: Any, where: str, column: str) -> Any:
+    """The Arrow type in which DuckDB can read a column of this type, value for value.
+
+    Raises:
+        DataError: none can (extension types: periods, intervals, …).
+    """
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        raise DataError(f"{where}: column {column!r} is {kind.extension_name}; give it as numbers or text.")
+    if pa.types.is_dictionary(kind):
+        return readable(kind.value_type, where, column)
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_decimal256(kind):
+        return pa.large_string()
+    return kind
+
+
+def from_duckdb(rest: str, wanted: Sequence[str], table: str | None) -> Source:
+    """A table or view of a DuckDB file, attached read-only to a private in-memory DuckDB."""
+    path = Path(rest) if Path(rest).exists() else Path(unquote(rest.partition("?")[0]))
+    if not rest or not path.name:
+        raise DataError("duckdb: give the path of a file, duckdb://people.duckdb.")
+    require_file(path)
+
+    def attach(backend: Any) -> dict[str, str]:
+        backend.con.execute(f"ATTACH {_text(str(path))} AS source (READ_ONLY)")
+        found = backend.con.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION "
+            "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
+        ).fetchall()
+        return {
+            (name if schema == "main" else f"{schema}.{name}"): f"source.{_name(schema)}.{_name(name)}"
+            for schema, name in sorted(found)
+        }
+
+    def look(backend: Any) -> None:
+        tables.update(attach(backend))
+        if table in tables:
+            columns.extend(_described(backend, tables[table]))
+        backend.con.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT 1")
+
+    tables: dict[str, str] = {}
+    columns: list[tuple[str, str]] = []
+    sealed(path.name, "opening", lambda: embedded(look)[2]())
+    if table is None or table not in tables:
+        problem = "table= must name a table" if table is None else f"no table {table!r}"
+        raise DataError(f"{path.name}: {problem}; the file has {', '.join(tables) or 'none'}.")
+    where = f"{path.name}:{table}"
+    places = positions(where, [name for name, _ in columns], wanted)
+    # Text compares letter by letter, whatever collation the column was given.
+    shown = [
+        _name(columns[i][0]) + (' COLLATE "binary"' if columns[i][1] == "VARCHAR" else "") for i in places
+    ]
+
+    def prepare(backend: Any) -> None:
+        _view(backend, shown, attach(backend)[table])
+
+    return finish(where, wanted, partial(embedded, prepare), True)
