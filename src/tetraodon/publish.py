@@ -44,15 +44,20 @@ def file_name(name: str) -> str:
     return name
 
 
+def check_formats(formats: Sequence[str]) -> None:
+    """Raises ``SpecificationError`` for a format that is not offered."""
+    for form in formats:
+        if form not in FORMATS:
+            raise SpecificationError(f"format {form!r}: one of {', '.join(FORMATS)}.")
+
+
 def prepare(folder: Path, rows: int, formats: Sequence[str]) -> None:
     """Check, before any budget is spent, that a folder can take files of this size.
 
     Raises:
         OutputError: it cannot be made or written, or the disk or a limit is too small. Nothing was spent.
     """
-    for form in formats:
-        if form not in FORMATS:
-            raise SpecificationError(f"format {form!r}: one of {', '.join(FORMATS)}.")
+    check_formats(formats)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".space-") as trial:
@@ -98,8 +103,8 @@ def publish(
 ) -> Path:
     """Write answers, manifest and, if asked, the report; returns the manifest's path."""
     for release, formats in releases:
-        prepare(folder, len(release.columns["value"]), formats)
         file_name(release.name)
+        check_formats(formats)
     digests: dict[int, dict[str, str]] = {}
     with staging(folder) as stage:
         entries = []

@@ -146,31 +146,15 @@ class Session:
         request = Request(query, positive(epsilon, "release.epsilon"), name or query.title, chosen, again)
         return self.release_all([request])[0]
 
-    def price_all(self, requests: Sequence[Request]) -> list[tuple[Strategy, tuple[Priced, ...]]]:
-        """The strategy of each request and all that were considered. Reads and spends nothing.
+    def release_all(
+        self, requests: Sequence[Request], priced: Sequence[PricedRequest] | None = None
+    ) -> list[Release]:
+        """Price everything, check the data, charge everything in one transaction, then draw: all or nothing.
 
-        Raises:
-            PolicyError: a query cannot be answered with noise under this policy at this ε.
+        Args:
+            priced: what ``price_all`` said for these requests, if it was asked already.
         """
-        names = [r.name for r in requests]
-        twice = {n for n in names if names.count(n) > 1}
-        if twice:
-            raise SpecificationError(f"release {sorted(twice)[0]!r}: two releases have this name.")
-        found = []
-        for request in requests:
-            resolved = resolve(request.query, self.policy.domain)
-            ranked = candidates(resolved, self.policy.graph, request.epsilon)
-            strategy = ranked[0]
-            if request.mechanism is not None:
-                strategy = price(request.mechanism, resolved, self.policy.graph, request.epsilon)
-                if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
-                    ranked = [strategy, *ranked]
-            found.append((strategy, tuple(Priced(s) for s in ranked)))
-        return found
-
-    def release_all(self, requests: Sequence[Request]) -> list[Release]:
-        """Price everything, check the data, charge everything in one transaction, then draw: all or nothing."""
-        priced = self.price_all(requests)
+        priced = price_all(self.policy, requests) if priced is None else priced
         cost = sum((s.spent for s, _ in priced), Fraction(0))
         if cost > self.ledger.remaining:
             raise BudgetError(
@@ -229,6 +213,32 @@ class Session:
             "ledger": self.ledger,
             "versions": {"python": platform.python_version(), "tetraodon": __version__},
         }
+
+
+PricedRequest = tuple[Strategy, tuple[Priced, ...]]
+
+
+def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest]:
+    """The strategy of each request and all that were considered, best first. Reads and spends nothing.
+
+    Raises:
+        SpecificationError: two releases of one name, or a mechanism that does not apply.
+    """
+    names = [r.name for r in requests]
+    twice = {n for n in names if names.count(n) > 1}
+    if twice:
+        raise SpecificationError(f"release {sorted(twice)[0]!r}: two releases have this name.")
+    found = []
+    for request in requests:
+        resolved = resolve(request.query, policy.domain)
+        ranked = candidates(resolved, policy.graph, request.epsilon)
+        strategy = ranked[0]
+        if request.mechanism is not None:
+            strategy = price(request.mechanism, resolved, policy.graph, request.epsilon)
+            if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
+                ranked = [strategy, *ranked]
+        found.append((strategy, tuple(Priced(s) for s in ranked)))
+    return found
 
 
 def strategy_spec(strategy: Strategy) -> dict[str, Any]:

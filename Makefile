@@ -1,0 +1,56 @@
+# make demo: the sample table, a worked policy, private answers, a report.   make test: everything that is checked.
+# Both make .venv and install what they need. Another Python: make test PYTHON=python3.13
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+CONSTRAINTS ?= constraints.txt
+WORKERS ?= 2
+
+.PHONY: demo test test-slow test-oldest lint format bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/tetraodon demo
+
+test: $(VENV)/.tested lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-slow: $(VENV)/.tested
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+
+# The oldest versions that pyproject.toml admits, in an environment of its own.
+test-oldest:
+	$(MAKE) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt .venv-oldest/.tested
+	.venv-oldest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.tested
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.tested
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/cdf.py
+	$(BIN)/python benchmarks/figure2.py
+	$(BIN)/python benchmarks/counts.py
+
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.11"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml $(CONSTRAINTS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e .
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[test]"
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-oldest tetraodon-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

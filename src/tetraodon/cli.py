@@ -1,0 +1,284 @@
+"""The command line. Exit codes: 0 done; 1 refused (budget, policy, data, output), nothing spent unless the message says
+otherwise; 2 usage or specification error. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import __version__
+from .errors import OutputError, TetraodonError, Unsupported
+from .exact import show
+
+app = typer.Typer(
+    name="tetraodon",
+    help="Policy in, release out, evidence attached.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+ledger_app = typer.Typer(help="Look at a ledger.", no_args_is_help=True)
+app.add_typer(ledger_app, name="ledger")
+
+FileArgument = Annotated[Path, typer.Argument(help="The settings file, release.toml.", show_default=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; never shows a traceback, whose text could quote data."""
+    try:
+        app(args=None if arguments is None else list(arguments))
+    except TetraodonError as error:
+        print(f"tetraodon: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt:
+        print(
+            "tetraodon: interrupted. A charge that was made stays made; see tetraodon ledger show.",
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None
+    except Exception as error:
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        place = (
+            ""
+            if where is None
+            else f" in {Path(where.tb_frame.f_code.co_filename).name}, line {where.tb_lineno}"
+        )
+        print(
+            f"tetraodon: an unexpected {type(error).__name__}{place}; its text is withheld because it may quote data. "
+            "Please report it.",
+            file=sys.stderr,
+        )
+        raise SystemExit(1) from None
+
+
+@contextmanager
+def _working(text: str) -> Iterator[None]:
+    """A spinner on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"tetraodon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _template(name: str) -> str:
+    return resources.files("tetraodon").joinpath("data", name).read_text(encoding="utf-8")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("tetraodon-demo"),
+    as_json: JsonOption = False,
+) -> None:
+    """The sample table, a worked policy, private answers and a report, in one command."""
+    settings = out / "release.toml"
+    text = _template("demo.toml")
+    if (
+        out.exists()
+        and (not settings.is_file() or settings.read_text(encoding="utf-8") != text)
+        and any(out.iterdir())
+    ):
+        raise OutputError(f"{out}: is not an earlier demo; choose another folder with --out.")
+    try:
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
+        settings.write_text(text, encoding="utf-8")
+        for name in ("adult.parquet", "README.md"):
+            data = resources.files("tetraodon").joinpath("data", name).read_bytes()
+            (out / name).write_bytes(data)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}).") from None
+    if not as_json:
+        print(f"Wrote {settings} and the sample table beside it. Now: tetraodon release {settings}\n")
+    release(settings, as_json=as_json)
+
+
+@app.command()
+def init(
+    out: Annotated[Path, typer.Option(help="File to write.")] = Path("release.toml"),
+    columns: Annotated[Path | None, typer.Option(help="Not available in this version.")] = None,
+) -> None:
+    """Write a commented release.toml to start from. It never looks at data."""
+    if columns is not None:
+        raise Unsupported("init --columns: not available in this version; edit the names in the file.")
+    if out.exists():
+        raise OutputError(f"{out}: exists already; choose another name with --out.")
+    try:
+        out.write_text(_template("init.toml"), encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written ({error.strerror}).") from None
+    print(f"Wrote {out}. Edit it, then: tetraodon plan {out}")
+
+
+@app.command()
+def plan(
+    file: FileArgument,
+    as_json: JsonOption = False,
+    compare: Annotated[bool, typer.Option("--compare", hidden=True)] = False,
+) -> None:
+    """What each release would cost and how accurate it would be. Reads no data, spends nothing."""
+    if compare:
+        raise Unsupported("plan --compare: not available in this version.")
+    from .planning import plan_text, planned
+    from .spec import load
+
+    document = load(file)
+    with _working("pricing"):
+        told = planned(document)
+    if as_json:
+        _print_json(told)
+    else:
+        print(plan_text(told))
+
+
+@app.command()
+def explain(file: FileArgument, as_json: JsonOption = False) -> None:
+    """The policy in plain words."""
+    from .spec import load
+
+    document = load(file)
+    text = document.policy.explain(document.epsilon)
+    if as_json:
+        _print_json(
+            {"policy": document.policy.to_spec(), "hash": document.policy.hash, "lines": text.split("\n")}
+        )
+    else:
+        print(text)
+
+
+@app.command()
+def release(
+    file: FileArgument,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the answers; default: published/ beside the file.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this release (may be repeated).")] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Draw and charge afresh what was released before.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Price the whole file, check the data, charge the ledger, draw once, write answers, manifest and report."""
+    from .planning import run
+    from .spec import load
+
+    document = load(file)
+    folder = file.parent / "published" if out is None else out
+    with _working("releasing"):
+        manifest = run(document, folder, only or [], again)
+    told = json.loads(manifest.read_text(encoding="utf-8"))
+    if as_json:
+        _print_json(told)
+        return
+    from .planning import release_text
+
+    print(release_text(told, folder))
+
+
+@app.command(hidden=True)
+def tune(file: FileArgument) -> None:
+    """Not available in this version."""
+    raise Unsupported("tune: not available in this version; use plan with other values of epsilon.")
+
+
+@app.command(hidden=True)
+def attack(files: list[Path]) -> None:
+    """Not available in this version."""
+    raise Unsupported("attack: not available in this version.")
+
+
+LedgerArgument = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
+
+
+@ledger_app.command("show")
+def ledger_show(file: LedgerArgument, as_json: JsonOption = False) -> None:
+    """Every charge and disclosure, and what is left."""
+    from .ledger import Ledger
+    from .planning import ledger_text
+
+    ledger = Ledger.read(file)
+    if as_json:
+        _print_json(
+            {
+                "total": show(ledger.total),
+                "spent": show(ledger.spent),
+                "remaining": show(ledger.remaining),
+                "head": ledger.head,
+                "rows": [
+                    {"row": e.seq, "kind": e.kind, "time": e.time, "hash": e.hash, **e.body}
+                    for e in ledger.entries
+                ],
+            }
+        )
+    else:
+        print(ledger_text(ledger))
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    file: LedgerArgument,
+    manifests: Annotated[
+        list[Path] | None, typer.Argument(help="Manifests that must not be newer than the ledger.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the chain, the sums and, against manifests, that the ledger was not rolled back."""
+    from .ledger import verify
+
+    found = verify(file, manifests or [])
+    if as_json:
+        _print_json(
+            {
+                "ok": found.ok, "problems": list(found.problems), "warnings": list(found.warnings),
+                "head": found.head, "rows": found.rows,
+            }
+        )  # fmt: skip
+    else:
+        for problem in found.problems:
+            print(f"PROBLEM: {problem}")
+        for warning in found.warnings:
+            print(f"warning: {warning}")
+        if found.ok:
+            print(f"{file}: sound; {found.rows} rows, head {found.head}.")
+            if not manifests:
+                print("Without a manifest a rolled-back ledger cannot be told from an honest one.")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+@ledger_app.command("raise", hidden=True)
+def ledger_raise(file: LedgerArgument) -> None:
+    """Not available in this version."""
+    raise Unsupported("ledger raise: not available in this version.")

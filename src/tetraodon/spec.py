@@ -1,0 +1,271 @@
+"""release.toml → the objects. Every error names the file, the key and the fix, and shows no data value.
+
+pydantic checks the outer document; ``from_spec`` of each class reads what is inside, so there is one truth per class.
+Numbers are read exactly.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .binding import secrets_from_spec
+from .domain import Domain
+from .errors import SpecificationError, Unsupported, unknown
+from .exact import positive
+from .mechanisms import mechanism_from_spec
+from .policy import Policy
+from .publish import FORMATS, file_name
+from .queries import query_from_spec
+from .session import Request, Session
+from .table import Table
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+# Keys of the design that this version refuses by name.
+LATER = {
+    "data": (
+        "sql",
+        "where",
+        "id",
+        "max_rows_per_id",
+        "keep_by",
+        "row_counts",
+        "weight",
+        "weight_bounds",
+        "renews",
+    ),
+    "policy": ("constraint", "exempt"),
+    "budget": ("rho", "delta"),
+    "releases": ("rows", "keep", "channel", "guarantee", "hybrid"),
+    "releases.present": ("interval", "round_to", "suppress_below", "totals"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A settings file, read and checked; no data has been opened.
+
+    Attributes:
+        path: of the file; relative paths in it start from its folder.
+        policy: with its domain.
+        epsilon: the total budget.
+        ledger: path of the ledger, None for an account in memory.
+        requests: the releases, in order.
+        formats: file formats of each release, by name.
+    """
+
+    path: Path
+    policy: Policy
+    epsilon: Fraction
+    ledger: Path | None
+    requests: tuple[Request, ...]
+    formats: Mapping[str, tuple[str, ...]]
+    source: Mapping[str, Any]
+
+    def table(self) -> Table:
+        """Open the data (read-only).
+
+        Raises:
+            DataError: a missing file or column, or a column that cannot hold its attribute.
+        """
+        told = dict(self.source)
+        source = str(told.pop("source"))
+        where = source if "://" in source else self.path.parent / source
+        return Table(where, self.policy.domain, **told)
+
+    def session(self) -> Session:
+        """The table under the policy, with the file's ledger."""
+        return Session(self.table(), self.policy, self.epsilon, self.ledger)
+
+
+def load(path: Path) -> Document:
+    """Read a settings file.
+
+    Raises:
+        SpecificationError: with file, key and fix.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecificationError(f"{path}: cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise SpecificationError(f"{path}: is not UTF-8 text.") from None
+    try:
+        raw = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecificationError(f"{path.name}: not valid TOML: {error}.") from None
+    with _in_file(path.name):
+        _refuse_later(raw)
+        outer = _outer(raw)
+        with _at("domain"):
+            domain = Domain.from_spec(outer["domain"], path.parent)
+        policy = Policy(
+            domain, secrets_from_spec(outer["policy"]["secrets"]), presence=outer["policy"]["presence"]
+        )
+        requests, formats = [], {}
+        for told in outer["release"]:
+            with _at(f"releases.{told['name']}"):
+                requests.append(_request(told))
+                formats[told["name"]] = _formats(told.get("present") or {})
+        names = [r.name for r in requests]
+        for name in names:
+            if names.count(name) > 1:
+                raise SpecificationError(f"releases.{name}: two releases have this name.")
+        budget, ledger = outer["budget"], outer["budget"].get("ledger")
+        epsilon = positive(budget["epsilon"], "budget.epsilon")
+    data = {k: v for k, v in outer["data"].items() if v is not None}
+    return Document(
+        path,
+        policy,
+        epsilon,
+        None if ledger is None else path.parent / ledger,
+        tuple(requests),
+        formats,
+        data,
+    )
+
+
+@contextmanager
+def _in_file(name: str) -> Iterator[None]:
+    try:
+        yield
+    except SpecificationError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+@contextmanager
+def _at(key: str) -> Iterator[None]:
+    """Prefix an error with its key, unless it starts with it already."""
+    try:
+        yield
+    except SpecificationError as error:
+        text = str(error)
+        raise type(error)(text if text.startswith(key) else f"{key}.{text}") from None
+
+
+def _request(told: Mapping[str, Any]) -> Request:
+    file_name(told["name"])
+    query = query_from_spec(told["query"])
+    mechanism = told.get("mechanism", "auto")
+    chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
+    return Request(query, positive(told["epsilon"], "epsilon"), told["name"], chosen)
+
+
+def _formats(present: Mapping[str, Any]) -> tuple[str, ...]:
+    for key in present:
+        if key != "format":
+            raise unknown("present", "key", key, ["format"])
+    told = present.get("format", ["parquet", "csv"])
+    formats = (told,) if isinstance(told, str) else tuple(told)
+    for form in formats:
+        if form not in FORMATS:
+            raise unknown("present.format", "format", form, FORMATS)
+    if not formats:
+        raise SpecificationError("present.format: at least one of parquet, csv.")
+    return formats
+
+
+def _refuse_later(raw: Mapping[str, Any]) -> None:
+    """Keys of the design that are not available yet are refused by name, not as unknown."""
+    places: list[tuple[str, Any, tuple[str, ...]]] = [
+        (part, raw.get(part), LATER[part]) for part in ("data", "policy", "budget")
+    ]
+    listed = raw.get("release")
+    for told in listed if isinstance(listed, list) else []:
+        if isinstance(told, Mapping):
+            name = f"releases.{told.get('name', '?')}"
+            places += [
+                (name, told, LATER["releases"]),
+                (f"{name}.present", told.get("present"), LATER["releases.present"]),
+            ]
+    for place, told, later in places:
+        for key in told if isinstance(told, Mapping) else ():
+            if key in later:
+                raise Unsupported(f"{place}.{key}: not available in this version; leave it out.")
+
+
+def _outer(raw: Mapping[str, Any]) -> dict[str, Any]:
+    from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+    class Part(BaseModel):
+        model_config = ConfigDict(
+            extra="forbid", strict=True, hide_input_in_errors=True, arbitrary_types_allowed=True
+        )
+
+    class Data(Part):
+        source: str
+        name: str | None = None
+        edition: str = ""
+        table: str | None = None
+        null: list[str] = Field(default_factory=list)
+
+    class Rules(Part):
+        secrets: str | dict[str, Any]
+        presence: str = "public"
+
+    class Budget(Part):
+        epsilon: str | int | Decimal
+        ledger: str | None = None
+
+    class Released(Part):
+        name: str
+        epsilon: str | int | Decimal
+        query: dict[str, Any]
+        mechanism: str | dict[str, Any] = "auto"
+        present: dict[str, Any] | None = None
+
+    class Outer(Part):
+        data: Data
+        domain: dict[str, dict[str, Any]]
+        policy: Rules
+        budget: Budget
+        release: list[Released] = Field(min_length=1)
+
+    try:
+        return Outer.model_validate(raw).model_dump()
+    except ValidationError as error:
+        raise _translated(error, Outer, raw) from None
+
+
+def _translated(error: ValidationError, outer: Any, raw: Mapping[str, Any]) -> SpecificationError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    path = [
+        str(p)
+        for p in first["loc"]
+        if not (isinstance(p, str) and p in ("str", "int", "decimal", "dict[str,any]"))
+    ]
+    key = _key(path, raw)
+    if first["type"] == "extra_forbidden":
+        model: Any = outer
+        for step in path[:-1]:
+            inner = model.model_fields.get(step)
+            if inner is not None:
+                found = inner.annotation
+                model = getattr(found, "__args__", (found,))[0]
+        place = key.rpartition(".")[0] or "top level"
+        return unknown(place, "key", path[-1], list(model.model_fields))
+    if first["type"] == "missing":
+        return SpecificationError(f"{key}: is missing; add it.")
+    kinds = {
+        "string_type": "expected text", "list_type": "expected a list", "dict_type": "expected a table",
+        "model_type": "expected a table", "int_type": "expected a number", "too_short": "at least one is needed",
+        "decimal_type": "expected a number",
+    }  # fmt: skip
+    return SpecificationError(f"{key}: {kinds.get(first['type'], 'is not of the right kind')}.")
+
+
+def _key(path: list[str], raw: Mapping[str, Any]) -> str:
+    """`release.0.query` as `releases.<name>.query`."""
+    if path and path[0] == "release" and len(path) > 1 and path[1].isdigit():
+        told = raw["release"][int(path[1])]
+        name = told.get("name") if isinstance(told, Mapping) else None
+        return ".".join(["releases", str(name or int(path[1]) + 1), *path[2:]])
+    return ".".join(path)
