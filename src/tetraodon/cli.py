@@ -65,11 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @contextmanager
 def _working(text: str) -> Iterator[None]:
     """A spinner on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
+    try:
+        from rich.console import Console
+    except ImportError:
+        Console = None  # type: ignore[assignment, misc]
+    if Console is None or not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
-
     with Console(stderr=True).status(text):
         yield
 

@@ -180,6 +180,10 @@ class Ledger:
         bodies = [charge_body(each) for each in wanted]
         return self._append(bodies, lambda entries: _allow(str(self), entries, wanted))
 
+    def check(self, charges: Iterable[Charge]) -> None:
+        """Raise what ``charge_all`` would raise now; writes nothing. The decision itself is made when charging."""
+        _allow(str(self), self.entries, list(charges))
+
     def published(self, seq: int, digests: Mapping[str, str]) -> int:
         """Record what came of the charge in row ``seq``; returns the new row's number.
 

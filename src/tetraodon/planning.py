@@ -12,7 +12,7 @@ from .errors import OutputError, unknown
 from .exact import show
 from .ledger import Ledger
 from .publish import prepare, publish
-from .release import Priced, describe_workload, exact_rows, name_of, number
+from .release import Priced, describe_workload, exact_rows, name_of, number, unit_of
 from .session import price_all
 from .spec import Document
 
@@ -35,7 +35,7 @@ def planned(document: Document) -> dict[str, Any]:
                 "title": request.query.title,
                 "epsilon": show(strategy.spent),
                 "workload": describe_workload(strategy.resolved),
-                "unit": "" if request.query.word in ("sum", "mean") else "records",
+                "unit": unit_of(strategy.resolved),
                 "chosen": name_of(strategy.mechanism),
                 "disclosed_exactly": exact_rows(strategy),
                 "mechanisms": [row.to_spec() for row in _chosen_first(Priced(strategy), considered)],

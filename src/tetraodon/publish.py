@@ -116,7 +116,7 @@ def publish(
                 files[form] = {"path": path.name, "sha256": sha256(path)}
             entries.append(release_entry(release, files))
             digests[release.charge] = {f["path"]: f["sha256"] for f in files.values()}
-        manifest = manifest_of(entries, context)
+        manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")
         if report:
@@ -126,6 +126,34 @@ def publish(
     for row, told in digests.items():
         context["ledger"].published(row, told)
     return folder / MANIFEST
+
+
+def _earlier(
+    folder: Path, entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Releases that an earlier manifest of this table, edition and policy lists and whose files are unchanged."""
+    try:
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        same = told["policy"]["hash"] == context["policy"]["hash"] and all(
+            told["data"][k] == v for k, v in context["data"].items()
+        )
+        names = {entry["name"] for entry in entries}
+        return [
+            entry
+            for entry in told["releases"]
+            if same
+            and entry["name"] not in names
+            and all(
+                sha256(folder / file_name_only(f["path"])) == f["sha256"] for f in entry["files"].values()
+            )
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def file_name_only(path: str) -> str:
+    """The last part of a path, so that a manifest cannot point outside its folder."""
+    return Path(path).name
 
 
 def write_table(table: pyarrow.Table, path: Path) -> None:

@@ -106,15 +106,23 @@ def name_of(mechanism: Mechanism) -> str:
 def number(value: float) -> str:
     """A number with three significant digits, thousands separated.
 
-    >>> number(1234.5), number(0.01234)
-    ('1,230', '0.0123')
+    >>> number(1234.5), number(0.01234), number(9.0)
+    ('1,230', '0.0123', '9')
     """
     if not np.isfinite(value):
         return "unbounded"
     if value == 0:
         return "0"
     digits = 2 - int(np.floor(np.log10(abs(value))))
-    return f"{round(value, digits):,.{max(digits, 0)}f}"
+    text = f"{round(value, digits):,.{max(digits, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def unit_of(resolved: Resolved) -> str:
+    """The unit of an answer's ±: records for counts, the attribute's own for totals and means."""
+    if resolved.query.word in ("sum", "mean"):
+        return (resolved.axis.attribute.unit or "") if resolved.axis is not None else ""
+    return "records"
 
 
 def finite(value: float) -> float | None:
@@ -209,10 +217,7 @@ class Release:
     @property
     def unit(self) -> str:
         """The unit of ``half_width``: records for counts, the attribute's own for totals and means."""
-        axis = self.strategy.resolved.axis
-        if self.query.word in ("sum", "mean"):
-            return (axis.attribute.unit or "") if axis is not None else ""
-        return "records"
+        return unit_of(self.strategy.resolved)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -282,7 +287,8 @@ class Release:
     def histogram(self) -> Floats:
         """Cell counts, shape (groups…, positions), consistent with the cumulative counts."""
         _, prefix, _ = self._along("histogram")
-        return self._shaped(np.diff(prefix, axis=1), False)
+        cells: Floats = self._shaped(np.diff(prefix, axis=1), False)
+        return cells
 
     def _along(self, what: str) -> tuple[Grouping, Floats, Floats]:
         axis, found = self.strategy.resolved.axis, self.answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from . import __version__, noise
 from .answers import answers
-from .errors import BudgetError, SpecificationError
+from .errors import SpecificationError
 from .exact import Number, positive, show
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
@@ -144,23 +145,24 @@ class Session:
         """
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
         request = Request(query, positive(epsilon, "release.epsilon"), name or query.title, chosen, again)
-        return self.release_all([request])[0]
+        [made] = self.release_all([request])
+        values = hashlib.sha256(made.answers.values.tobytes()).hexdigest()
+        self.ledger.published(made.charge, {"values": values})
+        return made
 
     def release_all(
         self, requests: Sequence[Request], priced: Sequence[PricedRequest] | None = None
     ) -> list[Release]:
         """Price everything, check the data, charge everything in one transaction, then draw: all or nothing.
 
+        The ledger calls a charge published once ``publish`` has written its files.
+
         Args:
             priced: what ``price_all`` said for these requests, if it was asked already.
         """
         priced = price_all(self.policy, requests) if priced is None else priced
-        cost = sum((s.spent for s, _ in priced), Fraction(0))
-        if cost > self.ledger.remaining:
-            raise BudgetError(
-                f"asked for epsilon {show(cost)}, {show(self.ledger.remaining)} of {show(self.ledger.total)} is left. "
-                "Nothing was spent."
-            )
+        charges = [self._charge(r, s) for r, (s, _) in zip(requests, priced, strict=True)]
+        self.ledger.check(charges)  # before the data are looked at; charging decides
         with ExitStack() as held:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
             reserves = [held.enter_context(noise.reserve(s.draws)) for s, _ in priced]
@@ -168,7 +170,6 @@ class Session:
             for strategy, _ in priced:
                 counts = self.table.counts(*strategy.resolved.domain.names)
                 tables.append((strategy.resolved.tabulate(counts), counts.total))
-            charges = [self._charge(r, s) for r, (s, _) in zip(requests, priced, strict=True)]
             rows = self.ledger.charge_all(charges)
             releases = []
             for request, (strategy, considered), reserve, (table, total), row in zip(
