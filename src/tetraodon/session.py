@@ -231,15 +231,22 @@ def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest
         raise SpecificationError(f"release {sorted(twice)[0]!r}: two releases have this name.")
     found = []
     for request in requests:
-        resolved = resolve(request.query, policy.domain)
-        ranked = candidates(resolved, policy.graph, request.epsilon)
-        strategy = ranked[0]
-        if request.mechanism is not None:
-            strategy = price(request.mechanism, resolved, policy.graph, request.epsilon)
-            if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
-                ranked = [strategy, *ranked]
-        found.append((strategy, tuple(Priced(s) for s in ranked)))
+        try:
+            found.append(_price(policy, request))
+        except SpecificationError as error:
+            raise type(error)(f"release {request.name!r}: {error}") from None
     return found
+
+
+def _price(policy: Policy, request: Request) -> PricedRequest:
+    resolved = resolve(request.query, policy.domain)
+    ranked = candidates(resolved, policy.graph, request.epsilon)
+    strategy = ranked[0]
+    if request.mechanism is not None:
+        strategy = price(request.mechanism, resolved, policy.graph, request.epsilon)
+        if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
+            ranked = [strategy, *ranked]
+    return strategy, tuple(Priced(s) for s in ranked)
 
 
 def strategy_spec(strategy: Strategy) -> dict[str, Any]:

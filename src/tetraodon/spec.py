@@ -25,6 +25,7 @@ from .publish import FORMATS, file_name
 from .queries import query_from_spec
 from .session import Request, Session
 from .table import Table
+from .workload import resolve
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -114,6 +115,7 @@ def load(path: Path) -> Document:
         for told in outer["release"]:
             with _at(f"releases.{told['name']}"):
                 requests.append(_request(told))
+                resolve(requests[-1].query, domain)  # so that a wrong attribute is named with its key
                 formats[told["name"]] = _formats(told.get("present") or {})
         names = [r.name for r in requests]
         for name in names:
