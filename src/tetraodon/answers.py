@@ -53,6 +53,8 @@ def answers(strategy: Strategy, noisy: Noisy) -> Answers:
     if isinstance(asked, Cells) and not _in_order(strategy):
         return _around(np.clip(cells, 0.0, total), cells, half, 0.0, total)
     raw = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
+    exact = strategy.parts[0].exact
+    raw[:, strategy.forest.ends[exact]] = chain[:, exact]  # without the rounding of the sums
     prefix = possible_prefixes(raw, strategy.weights.prefix_variance, total)
     if isinstance(asked, Cells):
         return _around(np.diff(prefix, axis=1), cells, half, 0.0, total, prefix, raw)

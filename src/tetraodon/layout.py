@@ -18,6 +18,7 @@ from .queries import CDF, Histogram, Quantiles, Query, Ranges
 
 Column = NDArray[Any]
 VALUE_COLUMNS = ("value", "lower", "upper")
+DECIMALS = 6
 
 
 def published_columns(strategy: Strategy, answers: Answers) -> dict[str, Column]:
@@ -41,7 +42,7 @@ def published_columns(strategy: Strategy, answers: Answers) -> dict[str, Column]
         for name, column in labels.items():
             columns[name] = np.tile(column, prod(g.size for g in groups))
     for name, array in zip(VALUE_COLUMNS, arrays, strict=True):
-        columns[name] = np.ascontiguousarray(array).ravel()
+        columns[name] = np.round(np.ascontiguousarray(array).ravel(), DECIMALS) + 0.0
     return columns
 
 
