@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from .errors import LedgerError, SpecificationError
+from .noise import fresh_name
 
 Row: TypeAlias = tuple[int, str, str, str]
 PathText: TypeAlias = str | os.PathLike[str]
@@ -189,7 +189,7 @@ class File:
             raise LedgerError(
                 f"ledger {self.path}: there is no such folder; make it first. Nothing was spent."
             )
-        draft = self.path.with_name(f".{secrets.token_hex(8)}.ledger")
+        draft = self.path.with_name(f".{fresh_name(8)}.ledger")
         try:
             with self._connect(draft, "rwc") as connection:
                 connection.execute("BEGIN IMMEDIATE")

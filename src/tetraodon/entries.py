@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import Any, TypeAlias
 
 from .chain import Row, plain
 from .errors import SpecificationError, Unsupported
+from .noise import fresh_name
 
 Spec: TypeAlias = Mapping[str, Any] | str
 _FORMAT = 1
@@ -102,7 +102,7 @@ def created_body(
     if _require_fraction("ledger.epsilon", epsilon) <= 0:
         raise SpecificationError("ledger.epsilon: the total must be above 0.")
     bound = {"data": data, "domain_hash": domain_hash, "policy_hash": policy_hash}
-    made = {"kind": "created", "format": _FORMAT, "identity": secrets.token_hex(16), "unit": "epsilon"}
+    made = {"kind": "created", "format": _FORMAT, "identity": fresh_name(16), "unit": "epsilon"}
     return {**made, **bound, "policy": plain("ledger.policy", policy), "epsilon": str(epsilon)}
 
 

@@ -365,6 +365,15 @@ def _count(value: object) -> int:
     return count
 
 
+def fresh_name(size: int) -> str:
+    """``size`` random bytes in hexadecimal: a name that nobody else has. Not noise.
+
+    >>> len(fresh_name(8))
+    16
+    """
+    return _entropy(-(-size // 8))[:size].hex()
+
+
 def _bits(s: Fraction) -> int:
     """About log2(s) for a large scale, 0 for a small one: the bits that 1 - exp(-1/s) loses."""
     return max(0, s.numerator.bit_length() - s.denominator.bit_length() + 1)
