@@ -13,7 +13,7 @@ from typing import Any
 
 from . import __version__, noise
 from .answers import answers
-from .errors import SpecificationError
+from .errors import SpecificationError, Unsupported
 from .exact import Number, positive, show
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
@@ -62,6 +62,7 @@ class Session:
         policy: over the same domain.
         epsilon: the total budget, exact ("1.0", 1, Fraction(1)).
         ledger: path of a durable ledger; None keeps the account in memory, and the manifest says so.
+        rho, delta: refused; not available in this version.
 
     Raises:
         SpecificationError: the policy speaks of another domain, or ε is no positive number.
@@ -78,9 +79,13 @@ class Session:
         self,
         table: Table,
         policy: Policy,
-        epsilon: Number,
+        epsilon: Number | None = None,
         ledger: str | os.PathLike[str] | None = None,
+        rho: object = None,
+        delta: object = None,
     ) -> None:
+        if rho is not None or delta is not None:
+            raise Unsupported("Session.rho, delta: Gaussian noise is not available in this version; give epsilon.")
         if not isinstance(table, Table) or not isinstance(policy, Policy):
             raise SpecificationError("Session: a td.Table and a td.Policy.")
         if table.domain != policy.domain:
@@ -179,6 +184,10 @@ class Session:
                 found = answers(strategy, noisy)
                 releases.append(Release(request.name, strategy, found, total, considered, row, self.context))
         return releases
+
+    def split(self, *args: object, **kwargs: object) -> None:
+        """Parallel composition over disjoint people. Not available in this version."""
+        raise Unsupported("session.split: not available in this version.")
 
     def _charge(self, request: Request, strategy: Strategy) -> Charge:
         spec = strategy_spec(strategy)
