@@ -144,21 +144,37 @@ def labelled_axes(draw: Any) -> tuple[Axis, np.ndarray[Any, Any]]:
     return axis, np.array([-1 if t is None else order.index(t) for t in told], dtype=np.int64)
 
 
-@examples(300)
-@given(labelled_axes())
-def test_quotients_join_the_positions_of_joined_cells(drawn: tuple[Axis, Any]) -> None:
-    axis, labels = drawn
+def assert_quotient(axis: Axis, labels: Any) -> None:
+    """Positions are joined exactly where cells behind them are; all cells left out are one more position."""
     adjacent, count = brute.dense_axis(axis), int(labels.max(initial=-1)) + 1
-    outside = bool((labels < 0).any())
     expected = set()
     for a, b in brute.edges(adjacent):
         p, q = (count if labels[c] < 0 else int(labels[c]) for c in (a, b))
         if p != q:
             expected.add((min(p, q), max(p, q)))
     small = quotient(axis, labels)
-    assert small.size == count + outside
+    assert small.size == count + bool((labels < 0).any())
     assert set(listed(small)) == expected
-    assert set(listed(quotient(axis, None))) == brute.edges(adjacent)
+    assert small.has_edges == bool(expected)
+
+
+@examples(300)
+@given(labelled_axes())
+def test_quotients_join_the_positions_of_joined_cells(drawn: tuple[Axis, Any]) -> None:
+    axis, labels = drawn
+    assert_quotient(axis, labels)
+    assert set(listed(quotient(axis, None))) == brute.edges(brute.dense_axis(axis))
+
+
+def test_quotients_of_every_small_axis_under_every_filter() -> None:
+    for base, window in ((b, w) for b in range(1, 4) for w in range(b)):
+        for stars in itertools.chain.from_iterable(
+            itertools.product((True, False), repeat=k) for k in range(3)
+        ):
+            axis = Axis(base, window=window, stars=stars)
+            for kept in itertools.product((True, False), repeat=axis.size):
+                rank = np.cumsum(kept) - 1
+                assert_quotient(axis, np.where(kept, rank, -1).astype(np.int64))
 
 
 @examples(300)
@@ -236,6 +252,23 @@ def test_a_secret_missing_cell_puts_all_values_two_hops_apart() -> None:
 def test_a_public_missing_cell_is_alone() -> None:
     graph = graph_of(line(0, 9, missing="public"), td.Full())
     assert graph.distance(0, 10) is None and graph.n_components == 2
+
+
+def test_listing_a_secret_missing_cell_adds_nothing() -> None:
+    domain = line(0, 3, missing="secret")
+    plain = graph_of(domain, td.Edges([(0, 1)]))
+    listed_too = graph_of(domain, td.Edges([(0, 1), (2, "missing"), ("missing", "missing")]))
+    assert sorted(listed(plain)) == sorted(listed(listed_too)) == [(0, 1), (0, 4), (1, 4), (2, 4), (3, 4)]
+    assert plain.axes[0].n_edges == listed_too.axes[0].n_edges == 5
+
+
+def test_two_public_missing_cells_are_told_apart() -> None:
+    # One block for everything: still, who did not answer which question is disclosed.
+    domain = td.Domain(a=td.Integer(0, 1, missing="public"), b=td.Integer(0, 1, missing="public"))
+    graph = graph_of(domain, td.Partition(by=["all"] * 9))
+    assert graph.n_components == 4
+    only_a, only_b = domain.encode([2, 0]), domain.encode([0, 2])
+    assert not graph.joined(only_a, only_b) and graph.joined(only_a, domain.encode([2, 1]))
 
 
 def test_hops_add_for_attribute_wise_and_do_not_for_full() -> None:

@@ -192,6 +192,57 @@ def test_rows_move_as_far_as_enumeration_says(drawn: Any) -> None:
     assert norm == max(move(p, size) for p in range(size)) == move(at, size)
 
 
+def every_interval(size: int) -> list[Axis]:
+    """All interval graphs on a few ordered cells."""
+    told = itertools.product(*(range(y + 1) for y in range(size)))
+    return [Axis(size, starts=np.array(t, dtype=np.int64)) for t in told if list(t) == sorted(t)]
+
+
+def largest(layers: Any, axis: Axis) -> int:
+    """The largest move over the dense edges."""
+    matrix = [row for layer in layers for row in dense_layer(layer)]
+    pairs = brute.edges(brute.dense_axis(axis))
+    return max((sum(abs(row[a] - row[b]) for row in matrix) for a, b in pairs), default=0)
+
+
+def test_one_row_on_every_small_interval_graph() -> None:
+    for axis in [axis for size in range(1, 5) for axis in every_interval(size)]:
+        for row in itertools.product((-2, 0, 1), repeat=axis.base):
+            layers = (rows.Matrix(np.array([row], dtype=np.int64), 3),)
+            value, (a, b) = rows.largest_difference(layers, axis)
+            assert value == largest(layers, axis) == 3 * abs(row[a] - row[b])
+
+
+@st.composite
+def trees(draw: Any) -> tuple[Axis, tuple[Any, ...]]:
+    """Nested runs without gaps, prefix sums at some of their ends or none, on an interval graph."""
+    axis = draw(interval_axes())
+    assume(axis.base > 1)
+    axis = Axis(axis.base, axis.window, axis.starts)
+    cuts: set[int] = set()
+    layers: list[Any] = []
+    for _ in range(draw(st.integers(1, 4))):
+        cuts |= draw(st.sets(st.integers(1, axis.base - 1)))
+        bounds = np.array([0, *sorted(cuts), axis.base], dtype=np.int64)
+        layers.append(rows.Blocks(axis.base, bounds[:-1], bounds[1:], draw(st.integers(1, 9))))
+    if draw(st.booleans()):
+        ends = sorted(draw(st.sets(st.integers(1, axis.base), min_size=1)))
+        layers.append(rows.Prefixes(axis.base, np.array(ends, dtype=np.int64), draw(st.integers(1, 9))))
+    return axis, tuple(draw(st.permutations(layers)))
+
+
+@examples(300)
+@given(trees())
+def test_trees_are_priced_without_going_through_the_edges(drawn: Any) -> None:
+    axis, layers = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "_enumerate", lambda *_: pytest.fail("went through the edges"))
+        value, (a, b) = rows.largest_difference(layers, axis)
+    assert value == largest(layers, axis)
+    assert value == int(rows.difference(layers, np.array([a]), np.array([b]))[0])
+    assert not value or brute.dense_axis(axis)[a][b]
+
+
 @examples(150)
 @given(asked_policies(), st.data())
 def test_strategies_repeated_in_every_group_move_as_far_as_enumeration_says(drawn: Any, data: Any) -> None:
@@ -446,6 +497,10 @@ def test_what_is_too_large_is_refused_by_name() -> None:
     for query in (td.Sum("x"), td.CDF("x", bins={"x": 10}), td.CDF("x", where={"x": (1, 10)})):
         with pytest.raises(Unsupported, match="coarser cells"):
             policy.sensitivity(query)
+    two = td.Policy(td.Domain(x=td.Integer(1, 10**9), g=td.Integer(0, 1)), td.Partition({"g": 2}))
+    with pytest.raises(Unsupported, match=r"cdf\.where\.x: filters on more than 2\^25 cells"):
+        two.sensitivity(td.CDF("g", where={"x": (1, 10)}))
+    assert two.sensitivity(td.CDF("x", by="g")).value == 10**9 - 1
     many = td.Policy(td.Domain(x=td.Integer(1, 6000)), td.Full())
     with pytest.raises(Unsupported, match="up to 5,000 positions"):
         many.sensitivity(td.Ranges("x", [(1, 2), (3, 3000)]))

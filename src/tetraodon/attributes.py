@@ -26,7 +26,7 @@ Ordinary cells come first in declared order, then ``other``, then ``missing``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -376,7 +376,9 @@ class Categorical(_Attribute):
             raise Unsupported("hierarchy: generalisation trees are not available in this version.")
         listed: list[Any] = codes(Path(values)) if isinstance(values, str | os.PathLike) else list(values)
         if not listed:
-            raise SpecificationError("values: at least one; categories are declared, never read off the data.")
+            raise SpecificationError(
+                "values: at least one; categories are declared, never read off the data."
+            )
         if all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in listed):
             listed = [int(v) for v in listed]
             if max(map(abs, listed)) > MAX_EXACT:
@@ -389,8 +391,10 @@ class Categorical(_Attribute):
             raise SpecificationError("values: one is listed twice.")
         if other is not None and (not isinstance(other, str) or other in map(str, listed)):
             raise SpecificationError("other: a text that is not itself a declared value.")
-        if MISSING_LABEL in listed and missing != "refuse":
-            raise SpecificationError(f"values: {MISSING_LABEL!r} names the missing cell; use another text.")
+        if missing != "refuse" and MISSING_LABEL in (*listed, other):
+            raise SpecificationError(
+                f"values, other: {MISSING_LABEL!r} names the missing cell; use another text."
+            )
         for name, value in (
             ("values", tuple(listed)), ("is_ordered", bool(ordered)), ("other", other), ("missing", missing), ("column", column)
         ):  # fmt: skip
@@ -436,7 +440,8 @@ class Categorical(_Attribute):
         return self._finish(cells, null | (cells == INVALID))
 
     def _declared_cell(self, value: object, where: str) -> int:
-        if value not in self._index:
+        # True would pass for the code 1, and a list cannot be looked up.
+        if isinstance(value, bool | np.bool_) or not isinstance(value, Hashable) or value not in self._index:
             raise unknown(where, "value", value, self.values)
         return self._index[value]
 

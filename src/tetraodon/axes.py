@@ -95,7 +95,10 @@ class Axis:
     def _star_used(self, star: int) -> bool:
         told = self.stars[star]
         if told is True:
-            return self.base > 0 or any(said is not False for s, said in enumerate(self.stars) if s != star)
+            others = [said for s, said in enumerate(self.stars) if s != star]
+            return self.base > 0 or any(
+                s if isinstance(s, bool) else bool(s[self.base + star]) for s in others
+            )
         return told is not False and bool(told.any())
 
     @property

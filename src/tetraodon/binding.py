@@ -123,7 +123,7 @@ def _partition_axis(
     if n > MAX_ARRAY:
         raise Unsupported(f"{where}: blocks of more than 2^25 cells; declare coarser cells.")
     if secrets.blocks is not None:
-        count = dict(secrets.blocks).get(name, 1) if isinstance(secrets.blocks, tuple) else secrets.blocks
+        count = dict(secrets.blocks)[name] if isinstance(secrets.blocks, tuple) else secrets.blocks
         labels: Ints = np.arange(n, dtype=np.int64) * min(count, n) // n
     else:
         assert secrets.by is not None
@@ -187,7 +187,9 @@ def _bind_partition(secrets: Partition, domain: Domain) -> Graph:
         if isinstance(secrets.blocks, tuple):
             for name, _ in secrets.blocks:
                 domain.attribute(name, "Partition.blocks")
-        return Graph(domain, "strong", tuple(attribute_axis(secrets, domain[n], n) for n in domain.names))
+        cut = dict(secrets.blocks) if isinstance(secrets.blocks, tuple) else domain.names
+        axes = [attribute_axis(secrets if n in cut else Full(), domain[n], n) for n in domain.names]
+        return Graph(domain, "strong", tuple(axes))
     if secrets.on is not None or len(domain) == 1:
         name = _one(secrets.on, domain, "Partition")
         axes = [attribute_axis(secrets if n == name else Full(), domain[n], n) for n in domain.names]

@@ -177,6 +177,8 @@ def span(attribute: Attribute, low: Any, high: Any, place: str) -> tuple[int, in
 
 def mask(attribute: Attribute, where: Any, place: str) -> Bools:
     """Which cells a filter keeps."""
+    if attribute.size > MAX_ARRAY:
+        raise Unsupported(f"{place}: filters on more than 2^25 cells; declare coarser cells.")
     kept = np.zeros(attribute.size, dtype=bool)
     if isinstance(where, tuple) and where[0] == "pair":
         if len(where) != 3:

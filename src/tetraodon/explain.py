@@ -124,7 +124,8 @@ def _cells(attribute: Attribute, axis: Axis) -> str:
 def _is_split(axis: Axis) -> bool:
     """Whether the cells fall into several components, a public missing cell aside."""
     alone = sum(1 for told in axis.stars if told is False)
-    return len(set(axis.components[: axis.size - alone].tolist())) > 1
+    component = axis.components[: axis.size - alone]
+    return bool((component != component[:1]).any())
 
 
 def odds_lines(graph: Graph, epsilon: Any) -> list[str]:

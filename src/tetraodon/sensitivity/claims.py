@@ -97,7 +97,7 @@ CLAIMS: tuple[Claim, ...] = (
         "One row v on an interval graph: the largest |v[y] − v[x]| is found from the largest and the least value of every "
         "window [first(y), y].",
         DERIVED,
-        _ROWS,
+        "tests/test_sensitivity.py::test_one_row_on_every_small_interval_graph",
     ),
     Claim(
         "rows/still-rows",
@@ -118,7 +118,7 @@ CLAIMS: tuple[Claim, ...] = (
         "2·(weight of the levels above l) + (prefixes between them) apart; the best x for every y and level lies in "
         "[first(y), start of y's run).",
         DERIVED,
-        _ROWS,
+        "tests/test_sensitivity.py::test_trees_are_priced_without_going_through_the_edges",
     ),
     Claim(
         "rows/star",
