@@ -1,4 +1,4 @@
-"""The definition of a cell (``attributes``) as a query, and the one GROUP BY through which private rows are counted.
+"""The definition of a cell (``attributes``) as a query.
 
 ``cells_expression`` computes what ``Attribute.cells`` computes, inside the engine; property tests hold the two equal. No
 branch of it can raise, whatever a row holds: text is cast only where it is a number, numbers are cast to integers only
@@ -8,22 +8,14 @@ where they lie between declared bounds, and no literal is a decimal fraction (en
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric
 from .domain import Domain
-from .errors import DataError
-from .files import Source, sealed
-
-Codes = NDArray[np.int64]
+from .errors import DataError, Unsupported
 
 CASES = 64
-DENSE = 10**7
-BATCH = 1_000_000
 SMALL = 2**31
 
 _BLANK = r"[ \t\n\r\f\v]*"
@@ -72,9 +64,15 @@ def check_readable(attribute: Attribute, dtype: Any, where: str, name: str) -> N
 def as_number(column: Any) -> Any:
     """Rule 1: the nearest double of each value of a text or number column, null where it is not a number."""
     import ibis
+    import ibis.expr.operations as ops
 
     kind = kind_of(column.type())
     if kind == "text":
+        backend = column.get_backend()
+        if not all(backend.has_operation(o) for o in (ops.TryCast, ops.RegexSearch)):
+            raise Unsupported(
+                f"source: {backend.name} cannot read numbers from text; convert the column in the source."
+            )
         return ibis.cases((column.re_search(_NUMBER), column.try_cast("float64")), else_=ibis.null("float64"))
     if kind == "decimal" and (column.type().precision or 38) > 15:
         return column.cast("string").cast("float64")  # engines divide the digits by a power of ten, inexactly
@@ -113,7 +111,16 @@ def cells_expression(attribute: Attribute, column: Any) -> Any:
 def _missing(attribute: Attribute) -> Any:
     import ibis
 
-    return ibis.null("int64") if attribute.missing_cell is None else attribute.missing_cell
+    # The narrowest null: a wider one would widen the arithmetic of every row.
+    return ibis.null("int8") if attribute.missing_cell is None else attribute.missing_cell
+
+
+def _is_nan(number: Any) -> Any:
+    """NaN test; False in engines that have no NaN (SQLite, MySQL)."""
+    import ibis
+    import ibis.expr.operations as ops
+
+    return number.isnan() if number.get_backend().has_operation(ops.IsNan) else ibis.literal(False)
 
 
 def _integer_column_cells(attribute: Integer | Numeric, column: Any) -> Any:
@@ -171,7 +178,7 @@ def _whole_number_cells(attribute: Integer, number: Any) -> Any:
     inside = _floor_divide(number.cast("int64") - low, attribute.step, high - low)
     return ibis.cases(
         (number.between(low, high), whole(inside)),
-        (number.isnan(), missing),
+        (_is_nan(number), missing),
         (number < -MAX_EXACT, 0),
         (number > MAX_EXACT, top),
         (number < low, whole(0)),
@@ -203,7 +210,7 @@ def _interval_cells(attribute: Numeric, number: Any, guess: Any) -> Any:
 
     top, missing = attribute.n_cells - 1, _missing(attribute)
     if top == 0:
-        return ibis.cases((number.isnan(), missing), (number.notnull(), 0), else_=missing)
+        return ibis.cases((_is_nan(number), missing), (number.notnull(), 0), else_=missing)
     settled = ibis.cases(
         (number >= _boundary(attribute, guess + 1), guess + 1),
         (number < _boundary(attribute, guess), guess - 1),
@@ -211,7 +218,7 @@ def _interval_cells(attribute: Numeric, number: Any, guess: Any) -> Any:
     )
     return ibis.cases(
         (guess.notnull(), settled),
-        (number.isnan(), missing),
+        (_is_nan(number), missing),
         (number < _boundary(attribute, 1), 0),
         (number.notnull(), top),
         else_=missing,
@@ -286,7 +293,7 @@ def _unlisted(attribute: Categorical, column: Any) -> Any:
     import ibis
 
     missing = _missing(attribute)
-    absent = column.isnull() | column.isnan() if kind_of(column.type()) == "float" else column.isnull()
+    absent = column.isnull() | _is_nan(column) if kind_of(column.type()) == "float" else column.isnull()
     return ibis.cases(
         (absent, missing), else_=missing if attribute.other_cell is None else attribute.other_cell
     )
@@ -347,79 +354,3 @@ def _without(column: Any, null: Sequence[str]) -> Any:
     if kind_of(column.type()) != "text" or not null:
         return column
     return ibis.cases((column.isin(list(null)), ibis.null("string")), else_=column)
-
-
-# Counting
-
-
-def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterator[tuple[Codes, Codes]]:
-    """How many rows lie in each cell that has any: chunks of (codes, counts), each code once.
-
-    One GROUP BY of the row-major code, out of core. Where the engine is DuckDB in this process and the domain is small
-    enough for an array, the codes are streamed and tallied here instead, in about half the processor time.
-
-    Raises:
-        DataError: a null, invalid or undeclared value under ``missing="refuse"``; names the column, nothing else.
-        EngineError: the engine failed.
-    """
-    refused = False
-    with source.opened() as (backend, table):
-        codes = sealed(source.where, "planning", encoded, table, domain, _columns(source, domain), null)
-        if source.embedded and domain.size <= DENSE:
-            tally = np.zeros(domain.size, dtype=np.int64)
-            for batch in _batches(source.where, backend, codes):
-                refused = batch.column(0).null_count > 0
-                if refused:
-                    break
-                _add(tally, batch.column(0).to_numpy())
-            else:
-                present = np.flatnonzero(tally)
-                yield present, tally[present]
-        else:
-            for batch in _batches(source.where, backend, codes.group_by("code").aggregate(n=codes.count())):
-                refused = batch.column(0).null_count > 0
-                if refused:
-                    break
-                yield tuple(c.to_numpy().astype(np.int64) for c in batch.columns)
-    if refused:
-        raise _refusal(source, domain, null)
-
-
-def _add(tally: Codes, codes: NDArray[Any]) -> None:
-    part = np.bincount(codes)
-    tally[: len(part)] += part
-
-
-def _columns(source: Source, domain: Domain) -> list[str]:
-    return [f"c{source.columns.index(a.column or name)}" for name, a in domain.items()]
-
-
-def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
-    reader = sealed(where, "planning", lambda: iter(backend.to_pyarrow_batches(rows, chunk_size=BATCH)))
-    while (batch := sealed(where, "reading", next, reader, None)) is not None:
-        yield batch
-
-
-def _refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
-    """Names the first attribute, in declared order, that meets a value it declared not to exist."""
-    for (name, attribute), column in zip(domain.items(), _columns(source, domain), strict=True):
-        if attribute.missing_cell is None:
-            with source.opened() as (backend, table):
-                one = Domain({name: attribute})
-                code = sealed(source.where, "planning", encoded, table, one, [column], null)
-                found = code.filter(code["code"].isnull()).limit(1)
-                if any(batch.num_rows for batch in _batches(source.where, backend, found)):
-                    break
-    fix = "declare missing='secret' or missing='public'"
-    if isinstance(attribute, Categorical) and attribute.other is None:
-        fix += ", or other= for values that are not listed"
-    return DataError(
-        f"{source.where}: column {attribute.column or name!r} holds a value that is null or outside what attribute "
-        f"{name!r} declares, which with missing='refuse' does not exist: {fix}."
-    )
-
-
-def row_count(source: Source) -> int:
-    """Number of rows."""
-    with source.opened() as (_, table):
-        return int(sealed(source.where, "reading", lambda: table.count().to_pyarrow().as_py()))

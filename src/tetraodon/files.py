@@ -233,13 +233,13 @@ def _from_parquet(path: Path, wanted: Sequence[str]) -> Source:
 def _header(path: Path) -> tuple[list[str], str]:
     """(names, delimiter) from the first line alone: a semicolon delimits where the line has one and no comma."""
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        start = file.read(HEADER_BYTES)
+    with opener(path, "rb") as file:
+        start = file.read(HEADER_BYTES).decode("utf-8-sig", "replace")
     line = start.partition("\n")[0]
     delimiter = (
         "\t" if suffix(path.name).startswith(".tsv") else ";" if ";" in line and "," not in line else ","
     )
-    names = next(csv.reader(io.StringIO(start), delimiter=delimiter), [])
+    names = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
     return names, delimiter
 
 

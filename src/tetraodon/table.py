@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from .attributes import Cells
+from .counting import DENSE, grouped, row_count
 from .domain import Domain
-from .engine import DENSE, check_readable, grouped, row_count
+from .engine import check_readable
 from .errors import EngineError, SpecificationError, Unsupported, unknown
 from .files import suffix
 from .sources import open_source
