@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import ibis
@@ -22,7 +23,7 @@ from tetraodon.engine import cells_expression, check_readable, encoded
 from tetraodon.errors import DataError, SpecificationError
 
 BLANKS = " \t\n\r\f\v"
-FEW = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 # Text that is a number, text that is nearly one, and text that is none.
@@ -253,6 +254,31 @@ def test_codes_are_row_major(
     refused = np.any([c < 0 for c in cells], axis=0) if n else np.zeros(0, bool)
     expected = [None if bad else int(code) for code, bad in zip(domain.encode(cells), refused, strict=True)]
     assert sorted(codes, key=str) == sorted(expected, key=str)
+
+
+@pytest.mark.parametrize("kinds", [("int8", "int64", "uint16"), ("int64", "uint64", "int32")])
+@pytest.mark.parametrize("missing", ["refuse", "secret"])
+def test_codes_of_integer_columns(backend: Any, kinds: tuple[str, ...], missing: Any) -> None:
+    """Every combination of below, between, above and null in three columns."""
+    domain = Domain(
+        a=Integer(-3, 99, step=10, missing=missing),
+        b=Numeric("-0.5", 40, cells=9, missing=missing),
+        c=Integer(5, 2**30, missing=missing),
+    )
+    rows = list(product([-4, 0, 7, 100, None], [-1, 0, 33, 41, None], [4, 5, 300, 2**30 + 1, None]))
+    limits = [np.iinfo(kind) for kind in kinds]
+    fits = [all(v is None or i.min <= v <= i.max for v, i in zip(r, limits, strict=True)) for r in rows]
+    rows = [row for row, kept in zip(rows, fits, strict=True) if kept]
+    columns = {n: pa.array([r[i] for r in rows], kinds[i]) for i, n in enumerate(domain)}
+    cells = [
+        [truth(a, v) for v in column]
+        for a, column in zip(domain.values(), zip(*rows, strict=True), strict=True)
+    ]
+    expected = [None if -1 in row else int(domain.encode(row)) for row in zip(*cells, strict=True)]
+    codes = backend.to_pyarrow(encoded(ibis.memtable(pa.table(columns)), domain, list(domain)))[
+        "code"
+    ].to_pylist()
+    assert len(rows) > 40 and sorted(codes, key=str) == sorted(expected, key=str)
 
 
 # Cases

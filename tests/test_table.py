@@ -220,7 +220,7 @@ def test_collect_sums_chunks_in_any_order_and_refuses_what_no_engine_should_retu
                 Counts.collect(domain, [chunk])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.lists(
         st.one_of(

@@ -123,10 +123,11 @@ def _is_nan(number: Any) -> Any:
     return number.isnan() if number.get_backend().has_operation(ops.IsNan) else ibis.literal(False)
 
 
-def _integer_column_cells(attribute: Integer | Numeric, column: Any) -> Any:
-    """Integer arithmetic throughout. An integer is below a boundary rounded to a double iff it is below the boundary."""
-    import ibis
+def _integer_branches(attribute: Integer | Numeric, column: Any) -> tuple[list[Any], list[Any]]:
+    """(between the bounds, beyond them): (condition, cell) pairs for an integer column, in integer arithmetic throughout.
 
+    An integer is below a boundary rounded to a double if and only if it is below the boundary.
+    """
     bounds = column.type().bounds
     top = attribute.n_values - 1
     if isinstance(attribute, Integer):
@@ -135,7 +136,7 @@ def _integer_column_cells(attribute: Integer | Numeric, column: Any) -> Any:
     else:
         start, gap, scale = attribute.lattice
         first, last = -(-start // scale), -(-(start + gap * attribute.n_cells) // scale) - 1
-    branches = []
+    within: list[Any] = []
     low, high = max(first, bounds.lower), min(last, bounds.upper)
     if low <= high:
         largest = max(abs(low), abs(high)) * scale + abs(start)
@@ -144,15 +145,15 @@ def _integer_column_cells(attribute: Integer | Numeric, column: Any) -> Any:
         part = column.cast(whole)
         part = (part * scale).cast(whole) if scale > 1 else part
         part = (part - start).cast(whole) if start else part
-        inside = (
-            column.notnull() if (low, high) == (bounds.lower, bounds.upper) else column.between(low, high)
-        )
-        branches.append((inside, _floor_divide(part, gap, largest)))
+        every = (low, high) == (bounds.lower, bounds.upper)
+        inside = column.notnull() if every else column.between(low, high)
+        within.append((inside, _floor_divide(part, gap, largest)))
+    beyond: list[Any] = []
     if bounds.lower < first:
-        branches.append((column < first if first <= bounds.upper else column.notnull(), 0))
+        beyond.append((column < first if first <= bounds.upper else column.notnull(), 0))
     if bounds.upper > last:
-        branches.append((column > last if last >= bounds.lower else column.notnull(), top))
-    return ibis.cases(*branches, else_=_missing(attribute))
+        beyond.append((column > last if last >= bounds.lower else column.notnull(), top))
+    return within, beyond
 
 
 def _floor_divide(part: Any, gap: int, largest: int) -> Any:
@@ -250,8 +251,11 @@ def _helper(attribute: Attribute, number: Any) -> Any:
 
 
 def _number_cells(attribute: Integer | Numeric, column: Any, number: Any, helper: Any) -> Any:
+    import ibis
+
     if number is None:
-        return _integer_column_cells(attribute, column)
+        within, beyond = _integer_branches(attribute, column)
+        return ibis.cases(*within, *beyond, else_=_missing(attribute))
     if isinstance(attribute, Integer):
         return _whole_number_cells(attribute, number)
     return _interval_cells(attribute, number, helper)
@@ -314,16 +318,41 @@ def encoded(table: Any, domain: Domain, columns: Sequence[str], null: Sequence[s
     table = table.select(**{f"v{i}": _without(table[c], null) for i, c in enumerate(columns)})
     read = [i for i, a in enumerate(attributes) if _reads_number(a, table[f"v{i}"])]
     table = table.mutate(**{f"n{i}": as_number(table[f"v{i}"]) for i in read}) if read else table
+    if not read and not any(isinstance(a, Categorical) for a in attributes):
+        return table.select(code=_integer_code(table, domain))
     helpers = {f"h{i}": _helper(attributes[i], table[f"n{i}"]) for i in read}
     helpers = {name: helper for name, helper in helpers.items() if helper is not None}
     table = table.mutate(**helpers) if helpers else table
     for i, attribute in enumerate(attributes):
         table = _with_cell(table, i, attribute)
+    return table.select(code=_row_major(domain, [table[f"cell{i}"] for i in range(len(domain))]))
+
+
+def _row_major(domain: Domain, cells: Sequence[Any]) -> Any:
     whole = "int32" if domain.size < SMALL else "int64"
-    code = table["cell0"].cast(whole)
-    for i, size in enumerate(domain.shape[1:], start=1):
-        code = (code * size + table[f"cell{i}"].cast(whole)).cast(whole)
-    return table.select(code=code)
+    code = cells[0].cast(whole)
+    for size, cell in zip(domain.shape[1:], cells[1:], strict=True):
+        code = (code * size + cell.cast(whole)).cast(whole)
+    return code
+
+
+def _integer_code(table: Any, domain: Domain) -> Any:
+    """The code where every column is of integers: rows between all bounds, usually all of them, take one branch."""
+    import ibis
+
+    attributes: list[Any] = list(domain.values())
+    branches = [_integer_branches(a, table[f"v{i}"]) for i, a in enumerate(attributes)]
+    code = _row_major(
+        domain,
+        [
+            ibis.cases(*within, *beyond, else_=_missing(a))
+            for a, (within, beyond) in zip(attributes, branches, strict=True)
+        ],
+    )
+    if len(attributes) == 1 or not all(within for within, _ in branches):
+        return code
+    inside = ibis.and_(*(within[0][0] for within, _ in branches))
+    return ibis.cases((inside, _row_major(domain, [within[0][1] for within, _ in branches])), else_=code)
 
 
 def _with_cell(table: Any, i: int, attribute: Attribute) -> Any:
