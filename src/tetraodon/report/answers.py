@@ -1,0 +1,304 @@
+"""A published table as the charts see it: one axis, and for every group a value and an interval at each of its positions."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import SpecificationError
+from .reading import Entry
+from .words import clean, listed, short
+
+Floats = NDArray[np.float64]
+VALUES = ("value", "lower", "upper")
+LONGEST = 60
+SPAN = re.compile(r"(-?\d+)–(-?\d+)\Z")
+HALF_OPEN = re.compile(r"\[([^,]+), ([^,]+)[)\]]\Z")
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Positions along which a query runs.
+
+    Attributes:
+        title: attribute and unit; empty where there is one position only.
+        unit: that unit, or empty.
+        labels: published names, special cells (other, missing) last.
+        n_ordinary: how many are not special.
+        ordered: whether their order has a meaning.
+        starts, ends: the ordinary positions as numbers, half-open; None where they are no numbers.
+        tops: the last value of each, where a cumulative count is known.
+    """
+
+    title: str
+    unit: str
+    labels: tuple[str, ...]
+    n_ordinary: int
+    ordered: bool
+    starts: Floats | None = None
+    ends: Floats | None = None
+    tops: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Answers of one group, shape (positions,) each.
+
+    Attributes:
+        told: published texts of the values where those are labels (quantiles of cells wider than one value).
+    """
+
+    label: str
+    value: Floats
+    lower: Floats
+    upper: Floats
+    told: tuple[str, ...] | None = None
+
+    @property
+    def reach(self) -> Floats:
+        """The farther end of each interval, seen from its value."""
+        found: Floats = np.maximum(self.value - self.lower, self.upper - self.value)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A release as a chart sees it.
+
+    Attributes:
+        measured: what the numbers are, with their unit.
+        unit: that unit.
+        by: what the groups are called, in words; empty where there is one group.
+        named: published names of the answers where those are no numbers (quantiles of an ordered list), in order.
+    """
+
+    measured: str
+    unit: str
+    axis: Axis
+    by: str
+    groups: tuple[Group, ...]
+    named: tuple[str, ...] | None = None
+
+
+def view(entry: Entry, domain: Mapping[str, Mapping[str, Any]]) -> View:
+    """The published answers of a release, laid out.
+
+    Raises:
+        SpecificationError: the file is not the table that the manifest describes.
+    """
+    columns = _columns(entry)
+    by = _texts_of(entry.query.get("by", []))
+    body = _texts_of(entry.query[entry.word]) or [""]
+    inner = _inner(entry)
+    axis_name = None if inner is not None else _axis_name(entry, body)
+    every = set(by) | (set(body) if entry.word == "histogram" else set())
+    groups = [n for n in entry.attributes if n in every and n != axis_name]
+    along = [*groups, *([] if axis_name is None else [axis_name])]
+    order = [n for n in entry.attributes if n in along]
+    coded = {n: _codes(columns[n]) for n in order}
+    shape = [len(coded[n][1]) for n in order] + ([] if inner is None else [inner])
+    if prod(shape) != entry.rows:
+        raise _misfit(entry)
+    for i, n in enumerate(order):
+        # Every combination must stand there once, in order: then rows are a block, and nothing is looked up.
+        expected = np.arange(shape[i]).reshape([-1 if j == i else 1 for j in range(len(shape))])
+        if not (coded[n][0].reshape(shape) == expected).all():
+            raise _misfit(entry)
+    named, numbers, texts = _numbers(entry, columns, domain.get(body[0], {}))
+    place = {n: i for i, n in enumerate(order)}
+    last = len(order) if inner is not None else place[axis_name or ""]
+    axes = [*(place[n] for n in groups), last]
+    size = shape[last]
+    values, lowers, uppers = (v.reshape(shape).transpose(axes).reshape(-1, size) for v in numbers)
+    made = tuple(
+        Group(
+            short(label, LONGEST),
+            values[i],
+            lowers[i],
+            uppers[i],
+            None if texts is None else tuple(short(t, LONGEST) for t in texts[i * size : (i + 1) * size]),
+        )
+        for i, label in enumerate(_products([coded[n][1] for n in groups]))
+    )
+    if axis_name is not None:
+        axis = _axis(axis_name, coded[axis_name][1], domain.get(axis_name, {}))
+    else:
+        axis = _inner_axis(entry, columns, size)
+    unit = entry.unit
+    if entry.word == "quantiles":
+        unit = str(domain.get(body[0], {}).get("unit") or "")
+    return View(_measured(entry, body[0], unit), clean(unit), axis, clean(listed(groups)), made, named)
+
+
+def _misfit(entry: Entry) -> SpecificationError:
+    return SpecificationError(
+        f"release {clean(entry.name)!r}: its published file is not the table that the manifest describes."
+    )
+
+
+def _measured(entry: Entry, attribute: str, unit: str) -> str:
+    of = {"sum": f"total of {attribute}", "mean": f"mean of {attribute}", "quantiles": attribute}
+    if entry.word in of:
+        return clean(f"{of[entry.word]} ({unit})" if unit else of[entry.word])
+    return clean(unit) or "answer"
+
+
+def _texts_of(told: Any) -> list[str]:
+    return [told] if isinstance(told, str) else [str(n) for n in told]
+
+
+def _columns(entry: Entry) -> dict[str, Any]:
+    """Columns of the published file as Arrow arrays: attributes as text."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    form, content = entry.content
+    try:
+        if form == "parquet":
+            table = parquet.read_table(io.BytesIO(content))
+        else:
+            # Text that looks like a number is a code: only the answers are read as numbers, and later.
+            names = (*entry.attributes, *VALUES)
+            kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+            parse = csv.ParseOptions(newlines_in_values=True)
+            table = csv.read_csv(io.BytesIO(content), parse_options=parse, convert_options=kinds)
+        columns = {n: table.column(n).combine_chunks() for n in table.column_names}
+        if set(columns) != {*entry.attributes, *VALUES} or table.num_rows != entry.rows:
+            raise _misfit(entry)
+        return {n: c if n in VALUES else c.cast(pa.string()) for n, c in columns.items()}
+    except pa.ArrowException:
+        raise _misfit(entry) from None
+
+
+def _codes(column: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Number of each label in order of first appearance, and the labels."""
+    encoded = column.dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.combine_chunks()
+    return np.asarray(encoded.indices), tuple(str(v) for v in encoded.dictionary.to_pylist())
+
+
+def _inner(entry: Entry) -> int | None:
+    """How many answers every group has, for queries that do not run along an attribute."""
+    query = entry.query
+    if entry.word in ("sum", "mean"):
+        return 1
+    listed_under = {"quantiles": "levels", "linear": "matrix", "ranges": "of"}.get(entry.word)
+    found = query.get(listed_under) if listed_under else None
+    if listed_under and not isinstance(found, str):
+        if not isinstance(found, list) or not found:
+            raise _misfit(entry)
+        return len(found)
+    return None
+
+
+def _axis_name(entry: Entry, body: Sequence[str]) -> str:
+    known = [n for n in body if n in entry.attributes]
+    if not known:
+        raise _misfit(entry)
+    return entry.axis if entry.axis in known and entry.axis is not None else known[-1]
+
+
+def _numbers(
+    entry: Entry, columns: Mapping[str, Any], spec: Mapping[str, Any]
+) -> tuple[tuple[str, ...] | None, list[Floats], list[str] | None]:
+    """value, lower, upper as numbers. Where they are labels of an attribute: names in order, if those are no numbers,
+    and the published texts of the values."""
+    import pyarrow as pa
+
+    try:
+        return None, [np.asarray(columns[n].cast(pa.float64()), dtype=np.float64) for n in VALUES], None
+    except pa.ArrowException:
+        if entry.word != "quantiles":
+            raise _misfit(entry) from None
+    texts = [[str(v) for v in columns[n].to_pylist()] for n in VALUES]
+    every = sorted(set().union(*texts))
+    spans = _spans(every, spec)
+    if spans is not None:
+        middle = dict(zip(every, (spans[0] + spans[1] - ("integer" in spec)) / 2, strict=True))
+        return None, [np.array([middle[t] for t in column]) for column in texts], texts[0]
+    values = [str(v) for v in spec.get("categorical", [])]
+    # A bin of an ordered list is called after its ends ("low–high") and stands where it starts.
+    rank = {
+        t: min([i for i, v in enumerate(values) if t == v or t.startswith(f"{v}–")], default=len(values))
+        for t in every
+    }
+    # All that are declared, if that is not too many, so that the scale shows what was possible.
+    shown = values if len(values) <= 12 and set(every) <= set(values) else every
+    named = tuple(shown if shown is values else sorted(every, key=lambda t: (rank[t], t)))
+    at = {t: float(i) for i, t in enumerate(named)}
+    return tuple(short(t, LONGEST) for t in named), [np.array([at[t] for t in c]) for c in texts], texts[0]
+
+
+def _axis(name: str, labels: tuple[str, ...], spec: Mapping[str, Any]) -> Axis:
+    special = [str(spec["other"])] if "other" in spec else []
+    if spec.get("missing", "refuse") != "refuse":
+        special.append("missing")
+    n = len(labels)
+    while n > 0 and special and labels[n - 1] in special:
+        special.remove(labels[n - 1])
+        n -= 1
+    unit = str(spec.get("unit") or "")
+    title = f"{name} ({unit})" if unit else name
+    ordered = "categorical" not in spec or bool(spec.get("ordered"))
+    spans = _spans(labels[:n], spec)
+    told = tuple(short(label, LONGEST) for label in labels)
+    if spans is None:
+        return Axis(clean(title), clean(unit), told, n, ordered)
+    starts, ends = spans
+    return Axis(clean(title), clean(unit), told, n, ordered, starts, ends, ends - ("integer" in spec))
+
+
+def _spans(labels: Sequence[str], spec: Mapping[str, Any]) -> tuple[Floats, Floats] | None:
+    """Labels of a numeric attribute as half-open intervals."""
+    if not labels or not ("integer" in spec or "numeric" in spec):
+        return None
+    found = []
+    for label in labels:
+        run, cell = SPAN.match(label), HALF_OPEN.match(label)
+        try:
+            if "integer" in spec:
+                low, high = run.groups() if run else (label, label)
+                found.append((float(int(low)), float(int(high)) + 1))
+            elif cell:
+                found.append((float(Fraction(cell[1])), float(Fraction(cell[2]))))
+            else:
+                return None
+        except (ValueError, ZeroDivisionError, OverflowError):
+            return None
+    array = np.array(found)
+    return array[:, 0], array[:, 1]
+
+
+def _inner_axis(entry: Entry, columns: Mapping[str, Any], size: int) -> Axis:
+    if entry.word in ("sum", "mean"):
+        return Axis("", "", ("",), 1, True)
+    if entry.word == "quantiles":
+        levels = [f"{100 * float(v):.3g} %" for v in columns["level"].slice(0, size).to_pylist()]
+        return Axis("share of the records below", "", tuple(levels), size, True)
+    if entry.word == "ranges":
+        attribute = str(entry.query["ranges"])
+        ends = [columns[f"{attribute}_{end}"].slice(0, size).to_pylist() for end in ("from", "to")]
+        return Axis(
+            clean(attribute),
+            "",
+            tuple(short(f"{a} to {b}", LONGEST) for a, b in zip(*ends, strict=True)),
+            size,
+            True,
+        )
+    return Axis("row", "", tuple(f"row {i + 1}" for i in range(size)), size, False)
+
+
+def _products(labels: Sequence[Sequence[str]]) -> list[str]:
+    found = [""]
+    for column in labels:
+        found = [f"{a} · {b}" if a else b for a in found for b in column]
+    return found
