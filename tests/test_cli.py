@@ -79,6 +79,8 @@ def test_only_one_release_and_the_manifest_keeps_the_other(settings: Settings, r
     assert run("release", path, "--only", "ages")[0] == 0
     manifest = json.loads((path.parent / "published" / "manifest.json").read_text())
     assert [r["name"] for r in manifest["releases"]] == ["cells", "ages"]
+    page = (path.parent / "published" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<h3") >= 2 and "cells" in page and "ages" in page
     code, _, err = run("release", path, "--only", "agse")
     assert code == 2 and "Did you mean 'ages'?" in err
 

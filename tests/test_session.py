@@ -76,7 +76,9 @@ def test_answers_come_near_the_truth_with_a_large_budget() -> None:
     made = session(10_000)
     cdf = made.release(td.CDF("age", by="sex"), 1000)
     assert cdf.to_frame().pivot(index="age", columns="sex", values="value").loc["9"].tolist() == [3, 2, 0]
-    assert cdf.range(1, 2).value == pytest.approx([1, 1, 0]) and cdf.range(0, 9).value == pytest.approx([3, 2, 0])
+    assert cdf.range(1, 2).value == pytest.approx([1, 1, 0]) and cdf.range(0, 9).value == pytest.approx(
+        [3, 2, 0]
+    )
     assert cdf.quantile(0.5) == ["7", "2", "0"]
     assert cdf.histogram()[0] == pytest.approx([0, 1, 0, 0, 0, 0, 0, 1, 0, 1, 0], abs=1e-9)
     assert made.release(td.Sum("pay"), 1000).values.tolist() == [1 + 1 + 9 + 9 + 3 + 7]
@@ -203,3 +205,18 @@ def test_named_mechanisms_run() -> None:
         found = made.release(td.CDF("age"), 1, mechanism=name, name=name)
         assert next(iter(found.mechanism.to_spec())) == name
         assert (np.diff(found.values) >= 0).all() and found.values[-1] == 6
+
+
+def test_attributes_called_like_columns_of_the_answers_are_refused() -> None:
+    domain = td.Domain(value=td.Integer(0, 3), level=td.Integer(0, 3), row=td.Integer(0, 3))
+    made = td.Session(td.Table({n: [1] for n in domain}, domain), td.Policy(domain, secrets=td.Full()), 10)
+    for query in (td.Histogram("value"), td.Quantiles("row", by="level"), td.Linear([[1, 0, 0, 0]], "row")):
+        with pytest.raises(SpecificationError, match="another name"):
+            made.plan(query, 1)
+    assert made.release(td.CDF("level", by="row"), 1).columns.keys() == {
+        "level",
+        "row",
+        "value",
+        "lower",
+        "upper",
+    }

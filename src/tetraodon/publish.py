@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import OutputError, SpecificationError
 from .exact import show
-from .release import Release, describe_workload, finite, name_of
+from .release import Release, describe_workload, finite, name_of, published_exactly
 
 if TYPE_CHECKING:
     import pyarrow
@@ -105,7 +105,7 @@ def publish(
     for release, formats in releases:
         file_name(release.name)
         check_formats(formats)
-    digests: dict[int, dict[str, str]] = {}
+    ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder) as stage:
         entries = []
         for release, formats in releases:
@@ -119,13 +119,29 @@ def publish(
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")
-        if report:
-            from .report import render
-
-            (stage / "report.html").write_text(render(stage / MANIFEST), encoding="utf-8")
     for row, told in digests.items():
-        context["ledger"].published(row, told)
+        ledger.published(row, told)
+    if report:
+        _write_report(folder)
     return folder / MANIFEST
+
+
+def _write_report(folder: Path) -> None:
+    """The page, from the manifest and the files as they were published: a failure here loses no answers."""
+    from .report import render
+
+    page = render(folder / MANIFEST)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=folder, prefix=".report-", encoding="utf-8", delete=False
+        ) as file:
+            file.write(page)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, folder / "report.html")
+    except OSError as error:
+        raise OutputError(
+            f"{folder / 'report.html'}: cannot be written ({error.strerror}); the answers and the manifest were published."
+        ) from None
 
 
 def _earlier(
@@ -221,7 +237,7 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
     """The whole manifest: what, under which policy, at which cost, with which evidence."""
     ledger = context["ledger"]
     outside = dict.fromkeys(text for entry in entries for text in entry["disclosed_exactly"])
-    outside |= dict.fromkeys(str(told) for _, told in ledger.disclosures)
+    outside |= dict.fromkeys(published_exactly(ledger))
     records = {entry["records"] for entry in entries}
     return {
         "format": 1,

@@ -20,13 +20,15 @@ from .layout import Column, published_columns
 from .mechanisms import Mechanism
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
-from .queries import Query
+from .queries import Query, query_from_spec
 from .sensitivity import Sensitivity
 from .workload import Resolved, Rows
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+    from .ledger import Ledger
 
 CURVE = tuple(Fraction(k, 10) for k in (1, 2, 3, 5, 7, 10, 15, 20, 30))
 
@@ -113,6 +115,8 @@ def number(value: float) -> str:
         return "unbounded"
     if value == 0:
         return "0"
+    if abs(value) < 0.001:
+        return "under 0.001"
     digits = 2 - int(np.floor(np.log10(abs(value))))
     text = f"{round(value, digits):,.{max(digits, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -337,6 +341,12 @@ def _position(axis: Grouping, cell: int) -> int:
     if at > 0 and axis.ends[at - 1, 1] >= cell:
         raise SpecificationError("range: cuts a bin of the query.")
     return at
+
+
+def published_exactly(ledger: Ledger) -> tuple[str, ...]:
+    """Every disclosure that a ledger holds, in words, each once."""
+    found = (told if isinstance(told, str) else query_from_spec(told).title for _, told in ledger.disclosures)
+    return tuple(dict.fromkeys(found))
 
 
 def exact_rows(strategy: Strategy) -> list[str]:

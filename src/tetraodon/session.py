@@ -22,7 +22,7 @@ from .mechanisms.select import candidates, price
 from .mechanisms.strategy import Strategy
 from .policy import Policy, digest
 from .queries import Query
-from .release import Plan, Priced, Release, exact_rows
+from .release import Plan, Priced, Release, exact_rows, published_exactly
 from .table import Table
 from .workload import resolve
 
@@ -85,7 +85,9 @@ class Session:
         delta: object = None,
     ) -> None:
         if rho is not None or delta is not None:
-            raise Unsupported("Session.rho, delta: Gaussian noise is not available in this version; give epsilon.")
+            raise Unsupported(
+                "Session.rho, delta: Gaussian noise is not available in this version; give epsilon."
+            )
         if not isinstance(table, Table) or not isinstance(policy, Policy):
             raise SpecificationError("Session: a td.Table and a td.Policy.")
         if table.domain != policy.domain:
@@ -107,13 +109,7 @@ class Session:
     @property
     def remaining(self) -> Remaining:
         """The budget left, and every exact disclosure so far."""
-        return Remaining(self.ledger.remaining, self._outside())
-
-    def _outside(self) -> tuple[str, ...]:
-        found: list[str] = []
-        for _, told in self.ledger.disclosures:
-            found.append(str(told))
-        return tuple(dict.fromkeys(found))
+        return Remaining(self.ledger.remaining, published_exactly(self.ledger))
 
     def plan(self, query: Query, epsilon: Number) -> Plan:
         """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
@@ -174,6 +170,7 @@ class Session:
             tables = []
             for strategy, _ in priced:
                 counts = self.table.counts(*strategy.resolved.domain.names)
+                strategy.admit(counts.total)
                 tables.append((strategy.resolved.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
             releases = []

@@ -149,6 +149,7 @@ def resolve(query: Query, domain: Domain) -> Resolved:
     place = query.word
     for name in query.used:
         domain.attribute(name, place)
+    _check_columns(query)
     small = domain.select(*query.used)
     bins, where = dict(query.bins), dict(query.where)
 
@@ -177,6 +178,23 @@ def resolve(query: Query, domain: Domain) -> Resolved:
     order = {n: i for i, n in enumerate(domain.names)}
     groups.sort(key=lambda g: order[g.name])
     return Resolved(query, small, tuple(groups), axis, filters, workload)
+
+
+def _check_columns(query: Query) -> None:
+    """An attribute may not be called like a column of the published table."""
+    taken = {"value", "lower", "upper"}
+    if isinstance(query, Quantiles):
+        taken |= {"level"}
+    if isinstance(query, Linear):
+        taken |= {"row"}
+    if isinstance(query, Ranges):
+        taken |= {f"{query.attribute}_from", f"{query.attribute}_to"}
+    for name in query.by + query.attributes:
+        if name in taken:
+            raise SpecificationError(
+                f"{query.word}: {name!r} is the name of a column of the answers; declare the attribute under another name "
+                f"with column={name!r}."
+            )
 
 
 def _histogram_axis(columns: list[Grouping]) -> Grouping | None:
