@@ -54,6 +54,7 @@ class Counts:
         pieces = [(np.asarray(c, dtype=np.int64), np.asarray(n, dtype=np.int64)) for c, n in chunks]
         codes = np.concatenate([np.empty(0, np.int64), *(c for c, _ in pieces)])
         numbers = np.concatenate([np.empty(0, np.int64), *(n for _, n in pieces)])
+        del pieces
         if codes.size and (codes.min() < 0 or codes.max() >= domain.size or numbers.min() < 0):
             raise EngineError("table: the engine returned a cell outside the domain or a negative count.")
         # Exact in any order: the halves of a count add up without overflow below 2^31 chunks of cells.
