@@ -168,7 +168,7 @@ LOSSES = td.Policy(
     td.AttributeWise(age=td.Full(), capital_loss=td.Within(100)),
 )
 LOSSES_TEXT = """\
-NOT protected: sex. Their values may be disclosed exactly, person by person.
+NOT protected: sex. Its values may be disclosed exactly, person by person.
 Protected: one attribute of a record at a time; a difference in several attributes costs the sum.
 Protected: capital_loss: two values at most 100 USD apart.
 Protected: age: any two values. Whether age is missing is secret too, which joins every value to the missing cell and so \
@@ -257,7 +257,7 @@ def test_explanations_name_what_is_open_first_and_every_disclosed_fact(policy: A
         assert first == "NOT protected: every attribute. This policy keeps nothing secret."
     elif bare:
         assert first == (
-            f"NOT protected: {', '.join(bare)}. Their values may be disclosed exactly, person by person."
+            f"NOT protected: {', '.join(bare)}. {'Its' if len(bare) == 1 else 'Their'} values may be disclosed exactly, person by person."
         )
     else:
         assert first == "NOT protected: nothing that is declared; every attribute has secrets."

@@ -364,7 +364,7 @@ def test_quantile_marks_are_the_releases_own(plain: Path) -> None:
 def test_six_lines(plain: Path) -> None:
     lines = {line.key: re.sub(r"<[^>]*>", "", line.text) for line in six(read(plain))}
     assert list(lines) == ["open", "who", "odds", "spent", "outside", "guarantee"]
-    assert lines["open"] == "sex. Their values may be disclosed exactly, person by person."
+    assert lines["open"] == "sex. Its values may be disclosed exactly, person by person."
     assert "800 records" in lines["who"]
     assert "age (at most 10 years apart)" in lines["who"] and "job (any two values)" in lines["who"]
     # 1/4 earlier, 1 and 1/4 here: 1.5 of 2.

@@ -19,7 +19,8 @@ def unprotected_line(graph: Graph) -> str:
         return "NOT protected: every attribute. This policy keeps nothing secret."
     if not names:
         return "NOT protected: nothing that is declared; every attribute has secrets."
-    return f"NOT protected: {', '.join(names)}. Their values may be disclosed exactly, person by person."
+    whose = "Its" if len(names) == 1 else "Their"
+    return f"NOT protected: {', '.join(names)}. {whose} values may be disclosed exactly, person by person."
 
 
 def explanation(domain: Domain, secrets: Secrets, graph: Graph, epsilon: Any) -> list[str]:

@@ -52,8 +52,11 @@ def six(document: Document) -> list[Line]:
 
 def _open(document: Document) -> str:
     told = document.policy.headline.removeprefix("NOT protected: ")
-    names, dot, rest = told.rpartition(". Their values ")
-    return f"<b>{safe(names)}</b>{dot}{safe(rest)}" if dot else safe(told[:1].upper() + told[1:])
+    for dot in (". Its values ", ". Their values "):
+        names, found, rest = told.rpartition(dot)
+        if found:
+            return f"<b>{safe(names)}</b>{dot}{safe(rest)}"
+    return safe(told[:1].upper() + told[1:])
 
 
 def _who(document: Document) -> str:
