@@ -62,7 +62,8 @@ class Prefixes:
         return found
 
     def difference(self, a: Ints, b: Ints) -> Ints:
-        return np.abs(self.passed(a) - self.passed(b))
+        moved: Ints = np.abs(self.passed(a) - self.passed(b))
+        return moved
 
 
 @dataclass(frozen=True, eq=False)
