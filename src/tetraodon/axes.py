@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,13 +208,16 @@ class Axis:
         return hops
 
     def _breadth_first(self, a: int, b: int) -> int | None:
-        from scipy.sparse import coo_array
         from scipy.sparse.csgraph import shortest_path
 
-        ends = self.all_edges()
-        matrix = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.size, self.size))
-        found = shortest_path(matrix.tocsr(), directed=False, unweighted=True, indices=[a])[0, b]
+        found = shortest_path(self._matrix(), directed=False, unweighted=True, indices=[a])[0, b]
         return int(found) if np.isfinite(found) else None
+
+    def _matrix(self) -> Any:
+        from scipy.sparse import csr_array
+
+        ends = self.all_edges().astype(np.int32)  # older scipy searches graphs with 32-bit indices only
+        return csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.size, self.size))
 
     def all_edges(self) -> Ints:
         """Every edge, shape (m, 2). Refused above 20 million."""
@@ -238,9 +242,6 @@ class Axis:
                 for i, told in enumerate(self.stars)
             ]
             return np.concatenate([labels, np.array(tail, dtype=np.int64)])
-        from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        ends = self.all_edges()
-        matrix = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.size, self.size))
-        return np.asarray(connected_components(matrix.tocsr(), directed=False)[1], dtype=np.int64)
+        return np.asarray(connected_components(self._matrix(), directed=False)[1], dtype=np.int64)

@@ -34,6 +34,8 @@ def exact(value: object, where: str) -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float) or is_numpy:
         try:
+            if getattr(value, "ndim", 0):
+                raise TypeError
             as_float = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             raise SpecificationError(f"{where}: expected one number, got {type(value).__name__}.") from None
