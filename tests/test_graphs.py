@@ -122,7 +122,7 @@ def test_axes_equal_their_statement(axis: Axis, chunk: int) -> None:
         hops = axis.distance(a, b)
         assert (brute.INFINITE if hops is None else hops) == shortest[a][b]
         assert (component[a] == component[b]) == (shortest[a][b] < brute.INFINITE)
-    assert set(component.tolist()) == set(range(len(set(component.tolist()))))
+    assert set(component.tolist()) == set(range(axis.n_components))
     ordered = [b - a for a, b in brute.edges(adjacent) if b < axis.base]
     gap, (x, y) = axis.widest
     assert gap == y - x == max(ordered, default=0)
@@ -314,9 +314,31 @@ def test_blocks_cross_the_attributes_that_are_not_cut() -> None:
     assert not graph.joined(domain.encode([1, 0]), domain.encode([2, 0]))
 
 
+def test_a_few_pairs_in_a_vast_domain_stay_few() -> None:
+    domain = td.Domain(a=td.Integer(0, 10**6), b=td.Integer(0, 10**6))
+    policy = td.Policy(domain, td.Edges([((0, 0), (10**6, 5)), ((10**6, 5), (7, 7)), ((1, 1), (1, 2))]))
+    graph = policy.graph
+    far, near = int(domain.encode([7, 7])), int(domain.encode([1, 1]))
+    assert graph.distance(0, far) == 2 and graph.distance(0, near) is None and graph.distance(0, 5) is None
+    assert graph.n_components == domain.size - 3
+    end = int(domain.encode([10**6, 5]))
+    assert graph.joined(0, [end, far, end + 1]).tolist() == [True, False, False]
+    # Numbered as low·size + high this pair of cells would be the listed pair (0, end), modulo 2^64.
+    low, high = divmod(end + 2**64, domain.size)
+    assert low < high < domain.size and not graph.joined([low], [high]).any()
+    assert graph.same_component(0, far) and not graph.same_component(0, near)
+    assert "the group of joined value combinations in which each record lies" in policy.explain()
+    with pytest.raises(Unsupported, match="coarser cells"):
+        _ = graph.axes[0].components
+
+
 def test_the_largest_graphs_answer_without_lists() -> None:
     graph = graph_of(line(1, 10**9), td.Full())
     assert graph.distance(0, 10**9 - 1) == 1 and graph.joined(5, 10**9 - 1)
+    assert (
+        graph.n_components == 1
+        and graph_of(line(1, 10**9, missing="public"), td.Nothing()).n_components == 10**9 + 1
+    )
     assert graph.axes[0].n_edges == 10**9 * (10**9 - 1) // 2
     wide = graph_of(line(1, 10**9), td.Within(1000))
     assert wide.distance(0, 10**9 - 1) == 10**6

@@ -125,7 +125,7 @@ class Axis:
         low, high = np.minimum(a, b), np.maximum(a, b)
         ordered = (high < self.base) & (low != high)
         if self.pairs is not None:
-            inside = np.isin(low * self.size + high, self.pairs[:, 0] * self.size + self.pairs[:, 1])
+            inside = self._is_listed(low, high)
         elif self.starts is not None:
             inside = low >= self.starts[np.minimum(high, self.base - 1)] if self.base else ordered
         else:
@@ -138,6 +138,17 @@ class Axis:
                 partner = np.where(high == cell, low, high)
                 result |= touched & self.star_mask(star)[partner]
         return np.asarray(result, dtype=bool)
+
+    def _is_listed(self, low: Ints, high: Ints) -> Bools:
+        assert self.pairs is not None
+        if not len(self.pairs):
+            return np.zeros(low.shape, dtype=bool)
+        # Numbers of the cells that occur: the square of the number of all cells may exceed 64 bits.
+        cells, pairs = np.unique(self.pairs, return_inverse=True)
+        pairs = pairs.reshape(-1, 2)
+        x, y = (np.minimum(np.searchsorted(cells, c), len(cells) - 1) for c in (low, high))
+        found = np.isin(x * len(cells) + y, pairs[:, 0] * len(cells) + pairs[:, 1])
+        return np.asarray(found & (cells[x] == low) & (cells[y] == high), dtype=bool)
 
     def edges(self, chunk: int = 1_000_000) -> Iterator[tuple[Ints, Ints]]:
         """Every edge once, as arrays (a, b) with a < b, at most about ``chunk`` at a time."""
@@ -210,14 +221,34 @@ class Axis:
     def _breadth_first(self, a: int, b: int) -> int | None:
         from scipy.sparse.csgraph import shortest_path
 
-        found = shortest_path(self._matrix(), directed=False, unweighted=True, indices=[a])[0, b]
+        cells, matrix = self._listed
+        at = np.searchsorted(cells, [a, b])
+        if (at == len(cells)).any() or cells[at].tolist() != [a, b]:
+            return None
+        found = shortest_path(matrix, directed=False, unweighted=True, indices=[int(at[0])])[0, at[1]]
         return int(found) if np.isfinite(found) else None
 
-    def _matrix(self) -> Any:
+    @cached_property
+    def _listed(self) -> tuple[Ints, Any]:
+        """The cells that have edges and the matrix of these edges: a few pairs in a vast domain stay few."""
         from scipy.sparse import csr_array
 
-        ends = self.all_edges().astype(np.int32)  # older scipy searches graphs with 32-bit indices only
-        return csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(self.size, self.size))
+        cells, ends = np.unique(self.all_edges(), return_inverse=True)
+        ends = ends.reshape(-1, 2).astype(np.int32)  # older scipy searches graphs with 32-bit indices only
+        return cells, csr_array(
+            (np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(cells), len(cells))
+        )
+
+    @cached_property
+    def _listed_components(self) -> tuple[int, Ints]:
+        """How many components the cells that have edges form, and the component of each of them."""
+        from scipy.sparse.csgraph import connected_components
+
+        cells, matrix = self._listed
+        if not len(cells):
+            return 0, np.zeros(0, dtype=np.int64)
+        count, labels = connected_components(matrix, directed=False)
+        return int(count), labels.astype(np.int64)
 
     def all_edges(self) -> Ints:
         """Every edge, shape (m, 2). Refused above 20 million."""
@@ -242,6 +273,22 @@ class Axis:
                 for i, told in enumerate(self.stars)
             ]
             return np.concatenate([labels, np.array(tail, dtype=np.int64)])
-        from scipy.sparse.csgraph import connected_components
+        if self.size > MAX_ARRAY:
+            raise Unsupported("more than 2^25 cells in this secret graph; declare coarser cells.")
+        count, labels = self._listed_components
+        found = np.full(self.size, -1, dtype=np.int64)
+        found[self._listed[0]] = labels
+        lonely = found < 0
+        found[lonely] = count + np.arange(int(lonely.sum()))
+        return found
 
-        return np.asarray(connected_components(self._matrix(), directed=False)[1], dtype=np.int64)
+    @cached_property
+    def n_components(self) -> int:
+        """Number of connected components."""
+        if self.pairs is not None or any(not isinstance(s, bool) for s in self.stars):
+            return self.size - len(self._listed[0]) + self._listed_components[0]
+        if self.starts is not None:
+            return int(self.components.max()) + 1
+        joined = self.window > 0 or True in self.stars
+        ordered = int(self.base > 0 or True in self.stars) if joined else self.base
+        return ordered + sum(1 for told in self.stars if told is False)

@@ -325,15 +325,12 @@ class Graph:
         """Number of connected components; which component a record lies in is disclosed exactly."""
         count = 1
         for axis in self.axes:
-            count *= int(axis.components.max()) + 1 if axis.size else 1
+            count *= axis.n_components
         return count
 
     def same_component(self, a: int, b: int) -> bool:
         """Whether a path joins two cells."""
-        if self.kind == "flat":
-            return bool(self.axes[0].components[a] == self.axes[0].components[b])
-        pairs = zip(self.axes, self.domain.decode(a), self.domain.decode(b), strict=True)
-        return all(axis.components[int(x)] == axis.components[int(y)] for axis, x, y in pairs)
+        return self.distance(a, b) is not None
 
 
 def _strides(shape: tuple[int, ...]) -> list[int]:
