@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .answers import Answers, quantile_positions
-from .binning import Grouping, span
+from .binning import Grouping
 from .errors import SpecificationError, Unsupported
+from .estimates import Estimate, bounds
 from .exact import exact, show
 from .layout import Column, published_columns
 from .mechanisms import Mechanism
@@ -156,15 +157,6 @@ class Plan(Sequence[Priced]):
         return "\n".join([head, *(f"  {row!r}" for row in self.rows)])
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """One number per group (a single one without groups) with its 95 % interval."""
-
-    value: Any
-    lower: Any
-    upper: Any
-
-
 @dataclass(frozen=True, eq=False)
 class Release:
     """Private answers. Reading them again gives the same numbers: noise was drawn once.
@@ -254,28 +246,19 @@ class Release:
             SpecificationError: the query was not along an ordered axis, or the range cuts a declared cell.
         """
         axis, prefix, raw = self._along("range")
-        lows, highs = (
-            np.atleast_1d(np.asarray(low, dtype=object)),
-            np.atleast_1d(np.asarray(high, dtype=object)),
-        )
-        plain = axis.first_values
-        if plain is not None and axis.ends is None:
-            try:
-                first = np.asarray(lows, dtype=np.int64) - plain[0]
-                past = np.asarray(highs, dtype=np.int64) - plain[0] + 1
-            except (TypeError, ValueError):
-                raise SpecificationError(f"range: whole numbers of {axis.name}.") from None
-            if (first < 0).any() or (past > axis.size).any() or (first >= past).any():
-                raise SpecificationError(f"range: from {plain[0]} to {plain[-1]}, low not above high.")
-        else:
-            spans = [span(axis.attribute, a, b, "range") for a, b in zip(lows, highs, strict=True)]
-            first = np.array([_position(axis, a) for a, _ in spans], dtype=np.int64)
-            past = np.array([_position(axis, b) for _, b in spans], dtype=np.int64)
-        half = self.strategy.half_widths(self.strategy.weights.range_variance(first, past))
-        value, linear = (p[:, past] - p[:, first] for p in (prefix, raw))
-        lower = np.minimum(np.clip(linear - half, 0, self.total), value)
-        upper = np.maximum(np.clip(linear + half, 0, self.total), value)
-        return Estimate(*(self._shaped(v, np.ndim(low) == 0) for v in (value, lower, upper)))
+        lows, highs = np.atleast_1d(np.asarray(low)), np.atleast_1d(np.asarray(high))
+        first, past = bounds(axis, lows, highs)
+        value = prefix[:, past] - prefix[:, first]
+        single = np.ndim(low) == 0
+
+        def ends() -> tuple[Any, Any]:
+            half = self.strategy.half_widths(self.strategy.weights.range_variance(first, past))
+            linear = raw[:, past] - raw[:, first]
+            lower = np.minimum(np.clip(linear - half, 0, self.total), value)
+            upper = np.maximum(np.clip(linear + half, 0, self.total), value)
+            return self._shaped(lower, single), self._shaped(upper, single)
+
+        return Estimate(self._shaped(value, single), ends)
 
     def quantile(self, level: Any) -> Any:
         """The value below which a share of the records lies, for every group."""
@@ -332,15 +315,6 @@ class Release:
             f"Release {self.name!r}: {self.query.title}, {name_of(self.mechanism)}, epsilon {show(self.epsilon)}, "
             f"± {number(self.half_width)} {self.unit}".rstrip()
         )
-
-
-def _position(axis: Grouping, cell: int) -> int:
-    if axis.ends is None:
-        return cell
-    at = int(np.searchsorted(axis.ends[:, 0], cell))
-    if at > 0 and axis.ends[at - 1, 1] >= cell:
-        raise SpecificationError("range: cuts a bin of the query.")
-    return at
 
 
 def published_exactly(ledger: Ledger) -> tuple[str, ...]:
