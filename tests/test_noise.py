@@ -429,7 +429,7 @@ BAD_SCALES = [0, -1, 0.0, -0.5, float("nan"), float("inf"), float("-inf"), True,
               Decimal("NaN"), "nan", "inf", 2**50 + 1, np.random.PCG64(), np.random.default_rng()]  # fmt: skip
 
 
-@pytest.mark.parametrize("scale", BAD_SCALES, ids=repr)
+@pytest.mark.parametrize("scale", BAD_SCALES, ids=lambda v: type(v).__name__)
 def test_scales_that_are_no_positive_number_are_refused(scale: object) -> None:
     asks: list[Callable[[], object]] = [
         lambda: discrete_laplace(scale, 3),  # type: ignore[arg-type]

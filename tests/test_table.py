@@ -375,7 +375,7 @@ def test_unknown_columns(tmp_path: Path) -> None:
         np.array([b"1"]), np.array([1j]), pa.array([[1]]), pa.array([b"1"]), pl.Series([[1]]), pl.Series([True]),
         np.array([[1]]), "text", 3,
     ],
-    ids=repr,
+    ids=lambda v: type(v).__name__,
 )  # fmt: skip
 def test_types_that_are_no_numbers(column: Any) -> None:
     with pytest.raises(DataError, match="column 'x'"):
