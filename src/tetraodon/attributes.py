@@ -27,128 +27,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .cellular import INVALID, MISSING_LABEL, Cells, Cellular, Missing
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import Number, exact, show
 from .reading import codes, elements, is_null, numbers, plain, text
 
-Missing = Literal["refuse", "secret", "public"]
-Cells = NDArray[np.int64]
-
-INVALID = -1
 MAX_EXACT = 2**53
 # Numerators of cell boundaries: rounding to doubles then moves a boundary by at most a quarter of a cell, so that no two
 # coincide and floor((value − low) / width) is off by at most one.
 MAX_LATTICE = 2**51
-MISSING_LABEL = "missing"
 
 
 @dataclass(frozen=True)
-class _Common:
-    """What the three kinds of attribute share; the keyword arguments every one of them takes."""
-
-    missing: Missing = field(default="refuse", kw_only=True)
-    column: str | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.missing not in ("refuse", "secret", "public"):
-            raise SpecificationError(f"missing: 'refuse', 'secret' or 'public', not {self.missing!r}.")
-        if self.column is not None and not isinstance(self.column, str):
-            raise SpecificationError("column: the name of a column, as text.")
-
-
-class _Attribute(_Common):
-    """Cell arithmetic common to all attributes; subclasses say how many ordinary cells and what a label is."""
-
-    kind: str = ""
-    other: str | None = None
-    unit: str | None = None
-
-    @property
-    def n_values(self) -> int:
-        """Number of ordinary cells."""
-        raise AssertionError
-
-    @property
-    def ordered(self) -> bool:
-        """Whether the ordinary cells have a meaningful order (prefix sums, ranges and distances make sense)."""
-        return True
-
-    @property
-    def other_cell(self) -> int | None:
-        return None if self.other is None else self.n_values
-
-    @property
-    def missing_cell(self) -> int | None:
-        return None if self.missing == "refuse" else self.n_values + (self.other is not None)
-
-    @property
-    def size(self) -> int:
-        """Number of cells, the ``other`` and ``missing`` cells included."""
-        return self.n_values + (self.other is not None) + (self.missing != "refuse")
-
-    def label(self, cell: int) -> str:
-        """The published name of a cell."""
-        if cell == self.missing_cell:
-            return MISSING_LABEL
-        if self.other is not None and cell == self.other_cell:
-            return self.other
-        return self._label(cell)
-
-    def _label(self, cell: int) -> str:
-        raise AssertionError
-
-    def cells(self, values: object) -> Cells:
-        """Cell of each value by the definition at the head of this module; −1 where ``missing="refuse"`` has no cell.
-
-        Args:
-            values: array-like of any shape.
-        """
-        raise AssertionError
-
-    def cell(self, value: object, where: str = "value") -> int:
-        """Cell of one *declared* value (used for filters and secrets, where a typing error must not pass silently).
-
-        Raises:
-            SpecificationError: the value is outside the declared domain or not of its kind.
-        """
-        if value == MISSING_LABEL and self.missing_cell is not None:
-            return self.missing_cell
-        if self.other is not None and value == self.other:
-            return self.n_values
-        return self._declared_cell(value, where)
-
-    def _declared_cell(self, value: object, where: str) -> int:
-        raise AssertionError
-
-    def _finish(self, cells: NDArray[Any], invalid: NDArray[np.bool_]) -> Cells:
-        fallback = INVALID if self.missing_cell is None else self.missing_cell
-        return np.where(invalid, fallback, cells).astype(np.int64)
-
-    def _common_spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = {}
-        if self.missing != "refuse":
-            spec["missing"] = self.missing
-        if self.column is not None:
-            spec["column"] = self.column
-        if self.unit is not None:
-            spec["unit"] = self.unit
-        return spec
-
-    def to_spec(self) -> dict[str, Any]:
-        raise AssertionError
-
-
-@dataclass(frozen=True)
-class Integer(_Attribute):
+class Integer(Cellular):
     """Whole numbers from ``low`` to ``high``, in cells of ``step`` consecutive values (the last may be shorter).
 
     Args:
@@ -229,7 +128,7 @@ class Integer(_Attribute):
 
 
 @dataclass(frozen=True)
-class Numeric(_Attribute):
+class Numeric(Cellular):
     """Real numbers from ``low`` to ``high`` in equal half-open cells.
 
     Args:
@@ -343,7 +242,7 @@ class Numeric(_Attribute):
 
 
 @dataclass(frozen=True)
-class Categorical(_Attribute):
+class Categorical(Cellular):
     """A declared list of codes.
 
     Args:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .attributes import Categorical, Cells
+from .attributes import Categorical
+from .cellular import Cells
 from .domain import Domain
 from .engine import encoded
 from .errors import DataError

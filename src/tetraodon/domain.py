@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .attributes import Attribute, Categorical, Cells, Integer, Numeric, Point
+from .attributes import Attribute, Categorical, Integer, Numeric, Point
+from .cellular import Cells
 from .errors import SpecificationError, unknown
 
 MAX_DOMAIN = 2**63 - 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .attributes import Cells
+from .cellular import Cells
 from .counting import DENSE, grouped, row_count
 from .domain import Domain
 from .engine import check_readable
