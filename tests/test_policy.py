@@ -150,6 +150,7 @@ def test_hashes_tell_policies_apart() -> None:
     # The canonical form itself: a changed serialisation would orphan every ledger.
     assert td.Policy(td.Domain(x=td.Integer(0, 9)), td.Within(1)).to_spec() == {
         "domain": {"x": {"integer": [0, 9]}},
+        "order": ["x"],
         "secrets": {"within": "1"},
         "presence": "public",
     }

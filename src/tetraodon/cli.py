@@ -3,6 +3,7 @@ otherwise; 2 usage or specification error. Results go to standard output, everyt
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import sys
@@ -34,6 +35,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; never shows a traceback, whose text could quote data."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
     try:
         app(args=None if arguments is None else list(arguments))
     except TetraodonError as error:
@@ -56,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         print(
             f"tetraodon: an unexpected {type(error).__name__}{place}; its text is withheld because it may quote data. "
-            "Please report it.",
+            "Please report it. If this was a release, a charge may have been made: tetraodon ledger show tells.",
             file=sys.stderr,
         )
         raise SystemExit(1) from None
@@ -106,17 +110,10 @@ def demo(
 ) -> None:
     """The sample table, a worked policy, private answers and a report, in one command."""
     settings = out / "release.toml"
-    text = _template("demo.toml")
-    if (
-        out.exists()
-        and (not settings.is_file() or settings.read_text(encoding="utf-8") != text)
-        and any(out.iterdir())
-    ):
-        raise OutputError(f"{out}: is not an earlier demo; choose another folder with --out.")
     try:
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(parents=True)
-        settings.write_text(text, encoding="utf-8")
+        _clear_demo(out, settings)
+        out.mkdir(parents=True, exist_ok=True)
+        settings.write_text(_template("demo.toml"), encoding="utf-8")
         for name in ("adult.parquet", "README.md"):
             data = resources.files("tetraodon").joinpath("data", name).read_bytes()
             (out / name).write_bytes(data)
@@ -125,6 +122,27 @@ def demo(
     if not as_json:
         print(f"Wrote {settings} and the sample table beside it. Now: tetraodon release {settings}\n")
     release(settings, as_json=as_json)
+
+
+def _clear_demo(out: Path, settings: Path) -> None:
+    """Start over in the folder of an earlier demo, and nowhere else; only files that a demo wrote are removed."""
+    if not out.exists():
+        return
+    wrote = [settings, out / "adult.parquet", out / "README.md", out / "adult.ledger", out / "published"]
+    others = [p for p in out.iterdir() if p not in wrote] if out.is_dir() else [out]
+    if others or (any(out.iterdir()) and not _is_demo(settings)):
+        raise OutputError(
+            f"{out}: is not an earlier demo, or holds other files; choose another folder with --out."
+        )
+    for path in wrote:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _is_demo(settings: Path) -> bool:
+    return settings.is_file() and settings.read_bytes() == _template("demo.toml").encode()
 
 
 @app.command()
@@ -197,6 +215,10 @@ def release(
     from .spec import load
 
     document = load(file)
+    if document.ledger is None:
+        print(
+            "tetraodon: no ledger is named: this account is forgotten when the command ends.", file=sys.stderr
+        )
     folder = file.parent / "published" if out is None else out
     with _working("releasing"):
         manifest = run(document, folder, only or [], again)

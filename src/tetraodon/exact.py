@@ -9,6 +9,8 @@ from numbers import Integral, Rational
 
 from .errors import SpecificationError
 
+LONGEST = 1000
+
 Number = int | float | str | Decimal | Fraction
 
 MAX_EXPONENT = 400
@@ -53,7 +55,7 @@ def exact(value: object, where: str) -> Fraction:
     if isinstance(value, str):
         text = value.strip()
         try:
-            if len(text) > 200 or "_" in text or not text.isascii():
+            if len(text) > LONGEST or "_" in text or not text.isascii():
                 raise ValueError
             if "/" in text:
                 return Fraction(text)
@@ -94,6 +96,10 @@ def show(number: Fraction) -> str:
     >>> show(Fraction(1, 2)), show(Fraction(1, 3)), show(Fraction(100))
     ('0.5', '1/3', '100')
     """
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 3 * LONGEST:
+        return (
+            f"≈ {float(number):.6g}" if abs(number) < 10**300 else "more than 10^300"
+        )  # nobody reads so many digits
     if number.denominator == 1:
         return str(number.numerator)
     rest, digits = number.denominator, 0

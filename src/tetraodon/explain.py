@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from .attributes import Attribute, Numeric
@@ -141,7 +142,7 @@ def odds_lines(graph: Graph, epsilon: Any) -> list[str]:
         eps = positive(epsilon, "epsilon")
         lines = [
             f"Odds: with epsilon = {show(eps)}, nobody's odds between two joined values change by a factor of more than "
-            f"{factor(float(eps))}, whatever else they know about other people."
+            f"{factor(eps)}, whatever else they know about other people."
         ]
     if graph.kind != "flat":
         for name, axis in zip(graph.domain.names, graph.axes, strict=True):
@@ -154,14 +155,16 @@ def odds_lines(graph: Graph, epsilon: Any) -> list[str]:
     return lines
 
 
-def factor(epsilon: float) -> str:
+def factor(epsilon: Fraction) -> str:
     """e^ε as a person reads it.
 
-    >>> factor(1.0)
+    >>> factor(Fraction(1))
     '2.72'
     """
+    if epsilon > 2000:
+        return "10^868"  # a lower bound of it; the promise is empty long before
     if epsilon > 20:
-        return f"10^{epsilon / math.log(10):.0f}"
+        return f"10^{float(epsilon) / math.log(10):.0f}"
     return f"{math.exp(epsilon):.3g}"
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import difflib
 import gzip
-import io
 import os
 import shutil
 import tempfile
@@ -99,15 +98,16 @@ def _hint(where: str) -> str:
 
 
 def positions(where: str, names: Sequence[str], wanted: Sequence[str], *, header: bool = False) -> list[int]:
-    """Place of each wanted column among the table's; a header line is quoted only if it is plainly one."""
+    """Place of each wanted column among the table's; the first line of a CSV file is never quoted."""
     for name in wanted:
         if names.count(name) > 1:
             raise DataError(f"{where}: more than one column is named {name!r}.")
         if name in names:
             continue
-        if header and not set(names) & set(wanted):
+        if header:  # what stands there may be a row
             raise DataError(
-                f"{where}: none of the declared columns is in its first line; a CSV file begins with a line of names."
+                f"{where}: no column {name!r} in its first line; a CSV file begins with a line of column names. Its names "
+                "are not shown, because a file without that line begins with a row."
             )
         near = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -239,8 +239,11 @@ def _header(path: Path) -> tuple[list[str], str]:
     delimiter = (
         "\t" if suffix(path.name).startswith(".tsv") else ";" if ";" in line and "," not in line else ","
     )
-    names = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
-    return names, delimiter
+    if line.count('"') % 2:
+        raise DataError(
+            f"{path.name}: a quote is left open in its first line, which must hold the column names."
+        )
+    return next(csv.reader([line.rstrip("\r")], delimiter=delimiter), []), delimiter
 
 
 def _from_csv(path: Path, wanted: Sequence[str]) -> Source:

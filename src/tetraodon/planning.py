@@ -8,13 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from .disclosure import exact_rows
 from .errors import OutputError, unknown
 from .exact import show
 from .ledger import Ledger
 from .publish import prepare, publish
-from .release import Priced, describe_workload, exact_rows, name_of, number, unit_of
-from .session import price_all
+from .queries import Quantiles
+from .release import Priced, describe_workload, name_of, number, unit_of
+from .session import PricedRequest, price_all
 from .spec import Document
+from .workload import Rows, SomeRanges
 
 
 def planned(document: Document) -> dict[str, Any]:
@@ -23,12 +26,13 @@ def planned(document: Document) -> dict[str, Any]:
     The ledger, if there is one already, is read for what is left.
     """
     priced = price_all(document.policy, document.requests)
-    total = sum((s.spent for s, _ in priced), Fraction(0))
+    total = sum((p.strategy.spent for p in priced), Fraction(0))
     left = document.epsilon
     if document.ledger is not None and document.ledger.exists():
         left = Ledger.read(document.ledger).remaining
     releases = []
-    for request, (strategy, considered) in zip(document.requests, priced, strict=True):
+    for p in priced:
+        request, strategy, considered = p.request, p.strategy, p.considered
         releases.append(
             {
                 "name": request.name,
@@ -86,14 +90,25 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
             raise unknown("--only", "release", name, known)
     requests = [replace(r, again=again) for r in document.requests if not only or r.name in only]
     priced = price_all(document.policy, requests)
-    for request, (strategy, _) in zip(requests, priced, strict=True):
-        resolved = strategy.resolved
-        prepare(folder, resolved.n_groups * max(resolved.n_positions, 1), document.formats[request.name])
+    prepare(folder, {p.request.name: (_rows(p), document.formats[p.request.name]) for p in priced})
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
     session = document.session()
     releases = session.release_all(requests, priced)
     return publish(folder, [(r, document.formats[r.name]) for r in releases], session.context, report=True)
+
+
+def _rows(priced: PricedRequest) -> int:
+    """Rows of the published table, known before the data are read."""
+    resolved = priced.strategy.resolved
+    query, asked = resolved.query, resolved.workload
+    if isinstance(query, Quantiles):
+        each = len(query.levels)
+    elif isinstance(asked, Rows):
+        each = len(asked.matrix)
+    else:
+        each = len(asked.lows) if isinstance(asked, SomeRanges) else resolved.n_positions
+    return resolved.n_groups * each
 
 
 def release_text(told: Mapping[str, Any], folder: Path) -> str:

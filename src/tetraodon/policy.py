@@ -99,12 +99,17 @@ class Policy:
 
     def to_spec(self) -> dict[str, Any]:
         """A plain JSON-ready form; ``Policy.from_spec`` is its inverse."""
-        return {"domain": self.domain.to_spec(), "secrets": self.secrets.to_spec(), "presence": self.presence}
+        return {
+            "domain": self.domain.to_spec(),
+            "order": list(self.domain.names),  # cells are numbered by it, and canonical JSON sorts keys
+            "secrets": self.secrets.to_spec(),
+            "presence": self.presence,
+        }
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Policy:
         """The policy that ``to_spec`` wrote."""
-        known = ("domain", "secrets", "constraints", "presence")
+        known = ("domain", "secrets", "order", "constraints", "presence")
         if not isinstance(spec, Mapping):
             raise SpecificationError(f"policy: a table of {', '.join(known)}.")
         for key in spec:
@@ -113,7 +118,12 @@ class Policy:
         for key in known[:2]:
             if key not in spec:
                 raise SpecificationError(f"policy.{key}: required.")
-        domain, secrets = Domain.from_spec(spec["domain"]), secrets_from_spec(spec["secrets"])
+        told, order = spec["domain"], spec.get("order")
+        if order is not None:
+            if not isinstance(order, list) or not isinstance(told, Mapping) or sorted(order) != sorted(told):
+                raise SpecificationError("policy.order: the attributes of the domain, each once.")
+            told = {name: told[name] for name in order}
+        domain, secrets = Domain.from_spec(told), secrets_from_spec(spec["secrets"])
         return Policy(domain, secrets, spec.get("constraints", ()), spec.get("presence", "public"))
 
     @cached_property
@@ -123,8 +133,8 @@ class Policy:
 
     @cached_property
     def domain_hash(self) -> str:
-        """SHA-256 of the domain's specification."""
-        return digest(self.domain.to_spec())
+        """SHA-256 of the domain's specification and order."""
+        return digest([self.domain.to_spec(), list(self.domain.names)])
 
 
 def digest(spec: Any) -> str:

@@ -37,7 +37,12 @@ def file_name(name: str) -> str:
     Raises:
         SpecificationError: path separators, a leading dot, control characters, or too long.
     """
-    if NAME.match(name) is None or name.endswith((" ", ".")) or name.lower() in ("manifest", "report"):
+    if (
+        NAME.match(name) is None
+        or len(name.encode()) > 200
+        or name.endswith((" ", "."))
+        or name.lower() in ("manifest", "report")
+    ):
         raise SpecificationError(
             f"release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, and not 'manifest' or 'report'."
         )
@@ -51,17 +56,40 @@ def check_formats(formats: Sequence[str]) -> None:
             raise SpecificationError(f"format {form!r}: one of {', '.join(FORMATS)}.")
 
 
-def prepare(folder: Path, rows: int, formats: Sequence[str]) -> None:
-    """Check, before any budget is spent, that a folder can take files of this size.
+def check_targets(folder: Path, wanted: Mapping[str, Sequence[str]]) -> None:
+    """Refuse to replace files that are no earlier answers, manifest or report of this folder.
 
     Raises:
-        OutputError: it cannot be made or written, or the disk or a limit is too small. Nothing was spent.
+        OutputError: names the file.
     """
-    check_formats(formats)
+    ours = _listed(folder)
+    taken = [folder / f"{file_name(name)}.{form}" for name, formats in wanted.items() for form in formats]
+    for target in [*taken, folder / MANIFEST]:
+        if target.is_dir() or (target.exists() and target.name not in ours):
+            raise OutputError(
+                f"{target}: is there already and is none of this folder's earlier answers; choose another folder or name."
+            )
+    if (folder / "report.html").is_dir():
+        raise OutputError(f"{folder / 'report.html'}: is a folder; choose another one.")
+
+
+def prepare(folder: Path, wanted: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+    """Check, before any budget is spent, that a folder can take these files and that they replace nothing of others.
+
+    Args:
+        wanted: rows and formats of each release, by name.
+
+    Raises:
+        OutputError: the folder cannot be made or written, the disk or a limit is too small, or a file of others is in the
+            way. Nothing was spent.
+    """
+    for _, formats in wanted.values():
+        check_formats(formats)
+    check_targets(folder, {name: formats for name, (_, formats) in wanted.items()})
+    size = 262_144 + sum(BYTES_A_ROW * rows * len(formats) for rows, formats in wanted.values())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".space-") as trial:
-            size = BYTES_A_ROW * rows + 65536
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(trial.fileno(), 0, size)
             else:
@@ -72,6 +100,31 @@ def prepare(folder: Path, rows: int, formats: Sequence[str]) -> None:
         ) from None
 
 
+def _manifest(folder: Path) -> dict[str, Any]:
+    """An earlier manifest of a folder, {} if there is none or it is none of ours."""
+    try:
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return (
+        told
+        if isinstance(told, dict) and told.get("format") == 1 and isinstance(told.get("releases"), list)
+        else {}
+    )
+
+
+def _listed(folder: Path) -> set[str]:
+    """Files that an earlier manifest lists, itself included."""
+    told = _manifest(folder)
+    found = {MANIFEST} if told else set()
+    for entry in told.get("releases", ()):
+        files = entry.get("files") if isinstance(entry, dict) else None
+        for f in files.values() if isinstance(files, dict) else ():
+            if isinstance(f, dict) and isinstance(f.get("path"), str):
+                found.add(file_name_only(f["path"]))
+    return found
+
+
 @contextlib.contextmanager
 def staging(folder: Path) -> Iterator[Path]:
     """A folder to write into; its files move into place together when the block ends well."""
@@ -80,16 +133,19 @@ def staging(folder: Path) -> Iterator[Path]:
         stage = Path(tempfile.mkdtemp(dir=folder, prefix=".writing-"))
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}).") from None
+    moved: list[str] = []
     try:
         yield stage
         names = sorted(p.name for p in stage.iterdir())
         # The manifest names the others, so it comes last.
         for name in sorted(names, key=lambda n: n == MANIFEST):
             os.replace(stage / name, folder / name)
+            moved.append(name)
     except OSError as error:
+        what = f"only {', '.join(moved)} was written" if moved else "nothing was published"
         raise OutputError(
-            f"{folder}: writing failed ({error.strerror}); nothing was published. The budget was already charged: the "
-            "answers are lost, and only --again (again=True) draws new ones."
+            f"{folder}: writing failed ({error.strerror}); {what}. The budget was already charged: the other answers are "
+            "lost, and only --again (again=True) draws new ones."
         ) from None
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -102,9 +158,9 @@ def publish(
     report: bool = False,
 ) -> Path:
     """Write answers, manifest and, if asked, the report; returns the manifest's path."""
-    for release, formats in releases:
-        file_name(release.name)
+    for _, formats in releases:
         check_formats(formats)
+    check_targets(folder, {release.name: formats for release, formats in releases})
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder) as stage:
         entries = []
@@ -147,24 +203,27 @@ def _write_report(folder: Path) -> None:
 def _earlier(
     folder: Path, entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Releases that an earlier manifest of this table, edition and policy lists and whose files are unchanged."""
-    try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        same = told["policy"]["hash"] == context["policy"]["hash"] and all(
-            told["data"][k] == v for k, v in context["data"].items()
-        )
-        names = {entry["name"] for entry in entries}
-        return [
-            entry
-            for entry in told["releases"]
-            if same
-            and entry["name"] not in names
-            and all(
-                sha256(folder / file_name_only(f["path"])) == f["sha256"] for f in entry["files"].values()
+    """Releases of an earlier manifest that this ledger holds with these very files, under the same policy and edition."""
+    told = _manifest(folder)
+    held = [e.body["digests"] for e in context["ledger"].entries if e.kind == "published"]
+    names = {entry["name"] for entry in entries}
+    found = []
+    for entry in told.get("releases", ()):
+        try:
+            files = {file_name_only(f["path"]): f["sha256"] for f in entry["files"].values()}
+            kept = (
+                told["policy"]["hash"] == context["policy"]["hash"]
+                and all(told["data"][k] == v for k, v in context["data"].items())
+                and set(entry) == set(entries[0])
+                and entry["name"] not in names
+                and files in held
+                and all(sha256(folder / name) == digest for name, digest in files.items())
             )
-        ]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+        if kept:
+            found.append(entry)
+    return found
 
 
 def file_name_only(path: str) -> str:

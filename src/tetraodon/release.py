@@ -14,6 +14,7 @@ import numpy as np
 
 from .answers import Answers, quantile_positions
 from .binning import Grouping
+from .disclosure import exact_rows
 from .errors import SpecificationError, Unsupported
 from .estimates import Estimate, bounds
 from .exact import exact, show
@@ -23,7 +24,7 @@ from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .queries import Query, query_from_spec
 from .sensitivity import Sensitivity
-from .workload import Resolved, Rows
+from .workload import Resolved
 
 if TYPE_CHECKING:
     import pandas
@@ -321,31 +322,3 @@ def published_exactly(ledger: Ledger) -> tuple[str, ...]:
     """Every disclosure that a ledger holds, in words, each once."""
     found = (told if isinstance(told, str) else query_from_spec(told).title for _, told in ledger.disclosures)
     return tuple(dict.fromkeys(found))
-
-
-def exact_rows(strategy: Strategy) -> list[str]:
-    """In words, the rows that were observed without noise."""
-    lines = []
-    resolved = strategy.resolved
-    groups = ", ".join(g.name for g in resolved.groups)
-    per = f" for every {groups}" if groups else ""
-    for part in strategy.parts:
-        count = int(part.exact.sum())
-        if not count:
-            continue
-        if part.name == "chain" and strategy.forest is not None:
-            if not groups and not resolved.is_filtered and count == 1 and part.exact[-1]:
-                continue  # the number of records, which is public already
-            if count == 1 and part.exact[-1]:
-                lines.append(f"the number of records{per}")
-            else:
-                lines.append(
-                    f"{count} cumulative counts along {resolved.axis.name if resolved.axis else 'the table'}{per}"
-                )
-        elif resolved.query.word == "mean" and part is strategy.parts[-1]:
-            lines.append(f"the number of records{per}" if groups else "the number of records with a value")
-        elif isinstance(resolved.workload, Rows):
-            lines.append(f"{count} of the {resolved.query.word}'s rows{per}")
-        else:
-            lines.append(f"{count} counts of ranges or cells{per}")
-    return lines

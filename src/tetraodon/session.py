@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from . import __version__, noise
 from .answers import answers
+from .axes import Bools
+from .disclosure import exact_rows
 from .errors import SpecificationError, Unsupported
 from .exact import Number, positive, show
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
@@ -22,9 +26,11 @@ from .mechanisms.select import candidates, price
 from .mechanisms.strategy import Strategy
 from .policy import Policy, digest
 from .queries import Query
-from .release import Plan, Priced, Release, exact_rows, published_exactly
+from .release import Plan, Priced, Release, published_exactly
 from .table import Table
 from .workload import resolve
+
+LEAST_EPSILON = Fraction(1, 2**50)
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,19 @@ class Request:
     name: str
     mechanism: Mechanism | None = None
     again: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", release_epsilon(self.epsilon, "epsilon"))
+        if self.mechanism is not None:
+            object.__setattr__(self, "mechanism", mechanism_from_spec(self.mechanism))
+
+
+def release_epsilon(value: object, where: str) -> Fraction:
+    """What one release may be charged: exact, above 0, and such that its noise fits 64-bit integers."""
+    epsilon = positive(value, where)
+    if epsilon < LEAST_EPSILON:
+        raise SpecificationError(f"{where}: too small; below 2^-50 the noise would not fit 64-bit integers.")
+    return epsilon
 
 
 @dataclass(frozen=True)
@@ -99,7 +118,10 @@ class Session:
         self.total = positive(epsilon, "epsilon")
         told: dict[str, Any] = {
             "data": table.name,
-            "domain_hash": policy.domain_hash,
+            # Which texts count as null decides what a cell means, so it is bound to the account like the domain.
+            "domain_hash": digest([policy.domain_hash, sorted(table.null)])
+            if table.null
+            else policy.domain_hash,
             "policy": policy.to_spec(),
             "policy_hash": policy.hash,
             "epsilon": self.total,
@@ -117,7 +139,7 @@ class Session:
         Args:
             epsilon: what the release would be charged.
         """
-        asked = positive(epsilon, "plan.epsilon")
+        asked = release_epsilon(epsilon, "plan.epsilon")
         resolved = resolve(query, self.policy.domain)
         found = candidates(resolved, self.policy.graph, asked)
         return Plan(query, asked, tuple(Priced(s) for s in found))
@@ -145,7 +167,9 @@ class Session:
             DataError: the table does not fit its declaration. Nothing was spent.
         """
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-        request = Request(query, positive(epsilon, "release.epsilon"), name or query.title, chosen, again)
+        request = Request(
+            query, release_epsilon(epsilon, "release.epsilon"), name or query.title, chosen, again
+        )
         [made] = self.release_all([request])
         values = hashlib.sha256(made.answers.values.tobytes()).hexdigest()
         self.ledger.published(made.charge, {"values": values})
@@ -159,34 +183,47 @@ class Session:
         The ledger calls a charge published once ``publish`` has written its files.
 
         Args:
-            priced: what ``price_all`` said for these requests, if it was asked already.
+            priced: what ``price_all`` said for these requests under this policy, if it was asked already.
         """
         priced = price_all(self.policy, requests) if priced is None else priced
-        charges = [self._charge(r, s) for r, (s, _) in zip(requests, priced, strict=True)]
+        if [(p.request, p.policy_hash) for p in priced] != [(r, self.policy.hash) for r in requests]:
+            raise SpecificationError("release_all.priced: made for other requests or another policy.")
+        charges = [self._charge(p) for p in priced]
         self.ledger.check(charges)  # before the data are looked at; charging decides
+        context = self.context
+        try:
+            return self._drawn(priced, charges, context)
+        except BaseException as error:
+            # The frames below hold true counts, which tools that record local variables would show.
+            raise error.with_traceback(None) from None
+
+    def _drawn(
+        self, priced: Sequence[PricedRequest], charges: Sequence[Charge], context: dict[str, Any]
+    ) -> list[Release]:
         with ExitStack() as held:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
-            reserves = [held.enter_context(noise.reserve(s.draws)) for s, _ in priced]
+            reserves = [held.enter_context(noise.reserve(p.strategy.draws)) for p in priced]
             tables = []
-            for strategy, _ in priced:
-                counts = self.table.counts(*strategy.resolved.domain.names)
-                strategy.admit(counts.total)
-                tables.append((strategy.resolved.tabulate(counts), counts.total))
+            for p in priced:
+                counts = self.table.counts(*p.strategy.resolved.domain.names)
+                p.strategy.admit(counts.total)
+                tables.append((p.strategy.resolved.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
             releases = []
-            for request, (strategy, considered), reserve, (table, total), row in zip(
-                requests, priced, reserves, tables, rows, strict=True
-            ):
-                noisy = strategy.observe(table, total, reserve)
-                found = answers(strategy, noisy)
-                releases.append(Release(request.name, strategy, found, total, considered, row, self.context))
+            for p, reserve, (table, total), row in zip(priced, reserves, tables, rows, strict=True):
+                found = answers(p.strategy, p.strategy.observe(table, total, reserve))
+                releases.append(Release(p.request.name, p.strategy, found, total, p.considered, row, context))
         return releases
+
+    def __repr__(self) -> str:
+        return f"Session({self.table!r}, epsilon {show(self.total)}, policy {self.policy.hash[:12]})"
 
     def split(self, *args: object, **kwargs: object) -> None:
         """Parallel composition over disjoint people. Not available in this version."""
         raise Unsupported("session.split: not available in this version.")
 
-    def _charge(self, request: Request, strategy: Strategy) -> Charge:
+    def _charge(self, priced: PricedRequest) -> Charge:
+        request, strategy = priced.request, priced.strategy
         spec = strategy_spec(strategy)
         return Charge(
             name=request.name,
@@ -222,11 +259,18 @@ class Session:
         }
 
 
-PricedRequest = tuple[Strategy, tuple[Priced, ...]]
+@dataclass(frozen=True, eq=False)
+class PricedRequest:
+    """A request with the strategy that answers it and all that were considered, best first."""
+
+    request: Request
+    policy_hash: str
+    strategy: Strategy
+    considered: tuple[Priced, ...]
 
 
 def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest]:
-    """The strategy of each request and all that were considered, best first. Reads and spends nothing.
+    """Price every request. Reads and spends nothing.
 
     Raises:
         SpecificationError: two releases of one name, or a mechanism that does not apply.
@@ -252,7 +296,13 @@ def _price(policy: Policy, request: Request) -> PricedRequest:
         strategy = price(request.mechanism, resolved, policy.graph, request.epsilon)
         if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
             ranked = [strategy, *ranked]
-    return strategy, tuple(Priced(s) for s in ranked)
+    return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))
+
+
+def _runs(exact: Bools) -> list[list[int]]:
+    """Which rows are exact, as [first, one past the last] of every run."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], exact, [False]])))
+    return [[int(a), int(b)] for a, b in edges.reshape(-1, 2)]
 
 
 def strategy_spec(strategy: Strategy) -> dict[str, Any]:
@@ -268,8 +318,8 @@ def strategy_spec(strategy: Strategy) -> dict[str, Any]:
             {
                 "name": part.name,
                 "scale": None if scale is None else show(scale),
-                "exact": int(part.exact.sum()),
                 "rows": len(part.exact),
+                "exact": _runs(part.exact),
             }
         )
     return {

@@ -160,7 +160,7 @@ class Table:
         self.domain = domain
         self.name = name or _name(source, table)
         self.edition = edition
-        self._null = texts
+        self.null = texts
         columns = dict.fromkeys(a.column or n for n, a in domain.items())
         self._source = open_source(source, list(columns), table)
         types = dict(zip(self._source.columns, self._source.types, strict=True))
@@ -177,7 +177,7 @@ class Table:
             EngineError: the engine failed.
         """
         domain = self.domain.select(*attributes) if attributes else self.domain
-        return Counts.collect(domain, grouped(self._source, domain, self._null))
+        return Counts.collect(domain, grouped(self._source, domain, self.null))
 
     @property
     def n_rows(self) -> int:

@@ -217,8 +217,9 @@ def test_c37_a_manifest_with_paths_outside_is_not_followed(tmp_path: Path) -> No
     folder = tmp_path / "out"
     manifest = _release([1], folder)
     told = json.loads(manifest.read_text())
-    told["releases"][0]["name"] = "planted"
-    told["releases"][0]["files"]["csv"]["path"] = "../../etc/passwd"
+    planted = json.loads(json.dumps(told["releases"][0])) | {"name": "planted"}
+    planted["files"]["csv"]["path"] = "../../etc/passwd"
+    told["releases"].append(planted)
     manifest.write_text(json.dumps(told))
     later = json.loads(_release([2], folder).read_text())
     assert [r["name"] for r in later["releases"]] == ["histogram-age"]
@@ -256,3 +257,88 @@ def test_import_is_light() -> None:
     code = "import sys, tetraodon; print([m for m in ('ibis', 'duckdb', 'pyarrow', 'scipy', 'pydantic', 'typer', 'altair', 'pandas', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() in ("[]", "['numpy']")
+
+
+def test_c20_a_manifest_lists_only_what_its_ledger_charged(settings: Callable[..., Path]) -> None:
+    """Without a ledger each run starts a fresh account, so an earlier run's release may not stand beside its total."""
+    path = settings(('ledger = "people.ledger"\n', ""), ("epsilon = 1\n", 'epsilon = "0.5"\n'))
+    for name in ("ages", "cells"):
+        try:
+            main(["release", str(path), "--only", name])
+        except SystemExit as end:
+            assert not end.code
+    told = json.loads((path.parent / "published" / "manifest.json").read_text())
+    assert [r["name"] for r in told["releases"]] == ["cells"] and told["budget"]["spent"] == "0.25"
+
+
+def test_a_release_never_replaces_a_file_that_is_not_its_own(
+    settings: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = settings(('name = "ages"', 'name = "people"'))  # people.parquet is the private table
+    before = (path.parent / "people.parquet").read_bytes()
+    with pytest.raises(SystemExit) as end:
+        main(["release", str(path), "--out", str(path.parent)])
+    assert end.value.code == 1 and "people.parquet" in capfd.readouterr().err
+    assert (path.parent / "people.parquet").read_bytes() == before
+    assert not (path.parent / "people.ledger").exists()
+
+
+def test_two_orders_of_attributes_are_two_policies() -> None:
+    """Edges and block lists are read in the domain's order, so the order is part of what is hashed and stored."""
+    a, b = td.Integer(0, 3), td.Integer(0, 3)
+    pairs = td.Edges([((i, j), (i + 1, j)) for i in range(3) for j in range(4)])
+    one, two = (td.Policy(td.Domain(d), secrets=pairs) for d in ({"a": a, "b": b}, {"b": b, "a": a}))
+    assert one.hash != two.hash and one.domain_hash != two.domain_hash
+    assert td.Policy.from_spec(json.loads(json.dumps(two.to_spec(), sort_keys=True))).hash == two.hash
+
+
+def test_the_texts_that_mean_null_are_bound_to_the_ledger(tmp_path: Path) -> None:
+    domain = td.Domain(sex=td.Categorical(["f", "m", "?"], missing="public"))
+    policy = td.Policy(domain, secrets=td.Full())
+    rows = {"sex": ["f", "?", "m"]}
+    td.Session(td.Table(rows, domain), policy, 1, ledger=tmp_path / "l").release(td.Histogram("sex"), "0.5")
+    with pytest.raises(td.errors.LedgerError):
+        td.Session(td.Table(rows, domain, null=["?"]), policy, 1, ledger=tmp_path / "l")
+
+
+def test_a_price_is_believed_for_its_own_policy_and_requests_only() -> None:
+    from tetraodon.session import Request, price_all
+
+    domain = td.Domain(age=td.Integer(0, 9))
+    session = td.Session(td.Table({"age": [1]}, domain), td.Policy(domain, secrets=td.Full()), 1)
+    wanted = [Request(td.Histogram("age"), "0.5", "a")]  # type: ignore[arg-type]
+    with pytest.raises(td.errors.SpecificationError, match="another policy"):
+        session.release_all(wanted, price_all(td.Policy(domain, secrets=td.Nothing()), wanted))
+    assert session.ledger.spent == 0
+
+
+def test_c35_true_counts_are_in_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools that record local variables see nothing of the data when a release fails."""
+    import traceback
+
+    domain = td.Domain(age=td.Integer(0, 9))
+    session = td.Session(td.Table({"age": [3] * 4711}, domain), td.Policy(domain, secrets=td.Full()), 1)
+
+    def broken(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("tetraodon.session.answers", broken)
+    with pytest.raises(RuntimeError) as caught:
+        session.release(td.Histogram("age"), "0.5")
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert "4711" not in "".join(shown.format()).replace("[3] * 4711", "")
+
+
+def test_exact_disclosures_say_what_they_are() -> None:
+    """Each names its release, attribute and filter, so that no two collapse into one."""
+    domain = td.Domain(a=td.Integer(0, 9), b=td.Integer(0, 9))
+    session = td.Session(
+        td.Table({"a": [7, 1], "b": [1, 2]}, domain), td.Policy(domain, secrets=td.Within(1, on="b")), 1
+    )
+    session.release(td.Histogram("a", where={"a": [7]}), "0.1", name="sevens")
+    session.release(td.Sum("a"), "0.1", name="total")
+    session.release(td.Sum("a", where={"a": (0, 5)}), "0.1", name="small")
+    told = session.remaining.outside
+    assert told == (
+        "the number of records with a = 7", "the total of a", "the total of a with a from 0 to 5",
+    )  # fmt: skip

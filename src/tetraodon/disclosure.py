@@ -1,0 +1,66 @@
+"""In words, what a release publishes exactly because the policy does not hold it secret."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from .mechanisms.strategy import Part, Strategy
+from .queries import Query
+from .workload import Resolved, Rows
+
+
+def exact_rows(strategy: Strategy) -> list[str]:
+    """One text for every kind of row that was observed without noise; different facts have different texts."""
+    resolved = strategy.resolved
+    groups = ", ".join(g.name for g in resolved.groups)
+    tail = _filter(resolved.query) + (f" for every {groups}" if groups else "") + _bins(resolved.query)
+    lines = []
+    for part in strategy.parts:
+        if not part.exact.any():
+            continue
+        is_public = not groups and not resolved.is_filtered
+        if _is_total(strategy, part):
+            lines += (
+                [] if is_public else [f"the number of records{tail}"]
+            )  # without groups it is public anyway
+        else:
+            lines.append(_what(resolved, strategy, part) + tail)
+    return list(dict.fromkeys(lines))
+
+
+def _is_total(strategy: Strategy, part: Part) -> bool:
+    """Whether the one exact row counts all records of a group."""
+    return part.name == "chain" and int(part.exact.sum()) == 1 and bool(part.exact[-1])
+
+
+def _what(resolved: Resolved, strategy: Strategy, part: Part) -> str:
+    count, query = int(part.exact.sum()), resolved.query
+    along = resolved.axis.name if resolved.axis is not None else "the table"
+    if isinstance(resolved.workload, Rows) and strategy.forest is None:
+        if query.word == "linear":
+            name = hashlib.sha256(json.dumps(query.to_spec(), sort_keys=True).encode()).hexdigest()[:8]
+            return f"{count} combinations of the counts of {along} (query {name})"
+        if query.word == "mean" and part is strategy.parts[-1]:
+            return f"the number of records with a value of {along}"
+        return f"the total of {along}"
+    if part.name == "chain":
+        return f"{count} of {len(part.exact)} cumulative counts along {along}"
+    return f"{count} counts of cells or ranges of {along}"
+
+
+def _bins(query: Query) -> str:
+    told = query.to_spec().get("bins")
+    return f", bins {json.dumps(told, ensure_ascii=False)}" if told else ""
+
+
+def _filter(query: Query) -> str:
+    parts = []
+    for name, value in query.to_spec().get("where", {}).items():
+        if isinstance(value, dict):
+            low, high = value["between"]
+            parts.append(f"{name} from {low} to {high}")
+        else:
+            values = value if isinstance(value, list) else [value]
+            parts.append(f"{name} = {' or '.join(map(str, values))}")
+    return f" with {', '.join(parts)}" if parts else ""
