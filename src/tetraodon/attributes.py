@@ -26,7 +26,7 @@ Ordinary cells come first in declared order, then ``other``, then ``missing``.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,7 +38,7 @@ import numpy as np
 from .cellular import INVALID, MISSING_LABEL, Cells, Cellular, Missing
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import Number, exact, show
-from .reading import codes, elements, is_null, numbers, plain, text
+from .reading import codes, elements, is_null, kind_of, listed, numbers, plain, text
 
 MAX_EXACT = 2**53
 # Numerators of cell boundaries: rounding to doubles then moves a boundary by at most a quarter of a cell, so that no two
@@ -158,6 +158,8 @@ class Numeric(Cellular):
         missing: Missing = "refuse",
         column: str | None = None,
     ) -> None:
+        if cells is not None and n_cells is not None:
+            raise SpecificationError("cells, n_cells: two names of one number; give one of them.")
         cells = cells if n_cells is None else n_cells
         first, last = exact(low, "low"), exact(high, "high")
         if last <= first:
@@ -273,29 +275,35 @@ class Categorical(Cellular):
     ) -> None:
         if hierarchy is not None:
             raise Unsupported("hierarchy: generalisation trees are not available in this version.")
-        listed: list[Any] = codes(Path(values)) if isinstance(values, str | os.PathLike) else list(values)
-        if not listed:
+        if not isinstance(ordered, bool | np.bool_):
+            raise SpecificationError(f"ordered: true or false, not {kind_of(ordered)}.")
+        told: list[Any] = (
+            codes(Path(values))
+            if isinstance(values, str | os.PathLike)
+            else listed(values, "values", "a list of codes, or the path of a file of codes")
+        )
+        if not told:
             raise SpecificationError(
                 "values: at least one; categories are declared, never read off the data."
             )
-        if all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in listed):
-            listed = [int(v) for v in listed]
-            if max(map(abs, listed)) > MAX_EXACT:
+        if all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in told):
+            told = [int(v) for v in told]
+            if max(map(abs, told)) > MAX_EXACT:
                 raise SpecificationError(
                     "values: integer codes lie within ±2^53; declare longer ones as text."
                 )
-        elif not all(isinstance(v, str) for v in listed):
+        elif not all(isinstance(v, str) for v in told):
             raise SpecificationError("values: all texts or all integers.")
-        if len(set(listed)) != len(listed):
+        if len(set(told)) != len(told):
             raise SpecificationError("values: one is listed twice.")
-        if other is not None and (not isinstance(other, str) or other in map(str, listed)):
+        if other is not None and (not isinstance(other, str) or other in map(str, told)):
             raise SpecificationError("other: a text that is not itself a declared value.")
-        if missing != "refuse" and MISSING_LABEL in (*listed, other):
+        if missing != "refuse" and MISSING_LABEL in (*told, other):
             raise SpecificationError(
                 f"values, other: {MISSING_LABEL!r} names the missing cell; use another text."
             )
         for name, value in (
-            ("values", tuple(listed)), ("is_ordered", bool(ordered)), ("other", other), ("missing", missing), ("column", column)
+            ("values", tuple(told)), ("is_ordered", bool(ordered)), ("other", other), ("missing", missing), ("column", column)
         ):  # fmt: skip
             object.__setattr__(self, name, value)
         super().__post_init__()
@@ -340,7 +348,9 @@ class Categorical(Cellular):
 
     def _declared_cell(self, value: object, where: str) -> int:
         # True would pass for the code 1, and a list cannot be looked up.
-        if isinstance(value, bool | np.bool_) or not isinstance(value, Hashable) or value not in self._index:
+        if not isinstance(value, str | int | float | np.number | Fraction | list):
+            raise SpecificationError(f"{where}: a declared value, not {kind_of(value)}.")
+        if isinstance(value, bool | list) or value not in self._index:
             raise unknown(where, "value", value, self.values)
         return self._index[value]
 

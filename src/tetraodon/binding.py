@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from .graphs import (
     _canonical,
 )
 from .metrics import Discrete, metric_from_spec, threshold
+from .reading import RAW, kind_of, listed, single, table, wrong_kind
 
 
 def bind(secrets: Secrets, domain: Domain) -> Graph:
@@ -284,9 +286,8 @@ def secrets_from_spec(spec: Any, where: str = "policy.secrets") -> Secrets:
         return AttributeWise()
     if isinstance(spec, str) or (isinstance(spec, Mapping) and _is_one(spec)):
         return _attribute_secrets(spec, where)
-    if isinstance(spec, Mapping):
-        return AttributeWise({n: _attribute_secrets(s, f"{where}.{n}") for n, s in spec.items()})
-    raise SpecificationError(f"{where}: 'full', 'attribute-wise', 'nothing' or a table of attributes.")
+    told = table(spec, where, "'full', 'attribute-wise', 'nothing' or a table of attributes")
+    return AttributeWise({n: _attribute_secrets(s, f"{where}.{n}") for n, s in told.items()})
 
 
 def _is_one(spec: Mapping[str, Any]) -> bool:
@@ -300,9 +301,28 @@ def _is_one(spec: Mapping[str, Any]) -> bool:
 
 
 def _attribute_secrets(spec: Any, where: str) -> AttributeSecrets:
-    if spec == "full":
+    with _keyed(where):
+        return _one_graph(spec, where)
+
+
+@contextmanager
+def _keyed(where: str) -> Iterator[None]:
+    """Errors of the classes, which begin with a class, begin with the key that the class has in settings."""
+    try:
+        yield
+    except SpecificationError as error:
+        text = str(error)
+        if text.startswith(("Within", "Partition", "Edges")):
+            text = f"{where}.{text[0].lower()}{text[1:]}"
+        raise type(error)(text) from None
+    except RAW:
+        raise wrong_kind(where) from None
+
+
+def _one_graph(spec: Any, where: str) -> AttributeSecrets:
+    if isinstance(spec, str) and spec == "full":
         return Full()
-    if spec == "nothing":
+    if isinstance(spec, str) and spec == "nothing":
         return Nothing()
     if isinstance(spec, Mapping):
         rest = dict(spec)
@@ -316,16 +336,36 @@ def _attribute_secrets(spec: Any, where: str) -> AttributeSecrets:
             _no_more(rest, where, ("edges", "on"))
             return Edges(pairs, on)
         if "partition" in rest:
-            inner = dict(rest.pop("partition"))
+            expected = "a table such as { blocks = 4 }"
+            inner = table(rest.pop("partition"), f"{where}.partition", expected)
             _no_more(rest, where, ("partition",))
             blocks, by, on = inner.pop("blocks", None), inner.pop("by", None), inner.pop("on", on)
             _no_more(inner, f"{where}.partition", ("blocks", "by", "on"))
-            if isinstance(by, Mapping) and set(by) == {"cells"}:
-                by = list(by["cells"])
-            elif isinstance(by, list):
-                by = {tuple(k) if isinstance(k, list) else k: v for k, v in by}
-            return Partition(blocks, by=by, on=on)
-    raise SpecificationError(f"{where}: 'full', 'nothing', or one of within, partition, edges.")
+            return Partition(blocks, by=None if by is None else _blocks(by, f"{where}.partition.by"), on=on)
+    raise SpecificationError(
+        f"{where}: 'full', 'nothing', or one of within, partition, edges in a table; given: {kind_of(spec)}."
+    )
+
+
+def _blocks(by: Any, where: str) -> Any:
+    """The blocks of a partition: a table, a list of [value, block] pairs, or { cells = [blocks in cell order] }."""
+    if isinstance(by, Mapping):
+        if set(by) == {"cells"}:
+            return listed(by["cells"], f"{where}.cells", "a list of blocks in cell order")
+        return by
+    expected = "a table from values to blocks, or a list of [value, block] pairs"
+    told: dict[Any, Any] = {}
+    for pair in listed(by, where, expected):
+        if len(listed(pair, where, expected)) != 2:
+            raise SpecificationError(f"{where}: {expected}.")
+        value, block = pair
+        key = tuple(value) if isinstance(value, list) else value
+        for part in key if isinstance(key, tuple) else (key,):
+            single(part, where)
+        single(block, where)
+        if told.setdefault(key, block) != block:
+            raise SpecificationError(f"{where}: two blocks for one value.")
+    return told
 
 
 def _no_more(rest: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:

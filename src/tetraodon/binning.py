@@ -13,6 +13,7 @@ from .attributes import Attribute, Categorical, Integer, Numeric
 from .axes import MAX_ARRAY, Bools, Ints
 from .errors import SpecificationError, Unsupported
 from .exact import exact, show
+from .reading import single
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,9 @@ def grouping(name: str, attribute: Attribute, bins: Any, where: Any, place: str)
     if bins is None and where is None:
         return Grouping(name, attribute, None, attribute.size, attribute.n_values, attribute.label)
     if attribute.size > MAX_ARRAY:
-        raise Unsupported(f"{place}: bins and filters on more than 2^25 cells; declare coarser cells.")
+        raise Unsupported(
+            f"{place}: {name} has more than 2^25 cells, too many for bins and filters; declare coarser cells."
+        )
     n = attribute.n_values
     runs, labels, names = _binned(attribute, bins, f"{place}.bins.{name}")
     special = np.arange(n, attribute.size)
@@ -93,6 +96,13 @@ def grouping(name: str, attribute: Attribute, bins: Any, where: Any, place: str)
             return _span(attribute, int(ends[position, 0]), int(ends[position, 1]))
         return names[int(kept[position])]
 
+    if bins is not None and isinstance(attribute, Categorical):
+        shown = [text(p) for p in range(len(kept))]
+        if len(set(shown)) < len(shown):
+            twice = next(t for i, t in enumerate(shown) if t in shown[:i])
+            raise SpecificationError(
+                f"{place}.bins.{name}: two rows would be called {twice!r}; choose other bins or another name for other."
+            )
     return Grouping(name, attribute, labels.astype(np.int64), len(kept), n_ordinary, text, ends)
 
 
@@ -108,9 +118,16 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
                 f"{place}: a mapping is for categorical attributes; give a width or lower ends."
             )
         labels = np.full(len(cells), -1, dtype=np.int64)
+        taken = {attribute.label(c) for c in range(len(cells), attribute.size)}
         for group, (name, values) in enumerate(items):
-            if not isinstance(values, tuple) or values[0] not in ("list", "pair"):
-                raise SpecificationError(f"{place}.{name}: a list of values.")
+            if name in taken:
+                raise SpecificationError(
+                    f"{place}: two rows would be called {name!r}, which also names a special cell or another group; "
+                    "choose another name."
+                )
+            taken.add(name)
+            if not isinstance(values, tuple) or values[0] not in ("list", "pair") or len(values) < 2:
+                raise SpecificationError(f"{place}.{name}: a list of values, at least one.")
             for value in values[1:]:
                 cell = attribute.cell(value, f"{place}.{name}")
                 if cell >= len(cells) or labels[cell] >= 0:
@@ -132,7 +149,7 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
             raise SpecificationError(f"{place}: a multiple of the declared cell.")
         return True, cells // int(width), []
     lower = [_boundary(attribute, v, place) for v in items]
-    if sorted(set(lower)) != lower or lower[0] not in (0,):
+    if not lower or sorted(set(lower)) != lower or lower[0] != 0:
         raise SpecificationError(f"{place}: increasing lower ends, the first one the declared low.")
     return True, np.searchsorted(lower, cells, side="right").astype(np.int64) - 1, []
 
@@ -141,6 +158,7 @@ def _boundary(attribute: Attribute, value: Any, place: str) -> int:
     """The cell that starts at a value; n_values for the end of the domain."""
     if isinstance(attribute, Categorical):
         return _in_order(attribute, value, place)
+    single(value, place)
     offset = (exact(value, place) - attribute.low) / attribute.width
     end = isinstance(attribute, Integer) and exact(value, place) == attribute.high + 1
     if end:
@@ -165,6 +183,7 @@ def span(attribute: Attribute, low: Any, high: Any, place: str) -> tuple[int, in
     if isinstance(attribute, Numeric):
         first, last = _boundary(attribute, low, place), _boundary(attribute, high, place)
     elif isinstance(attribute, Integer):
+        single(high, place)
         first, last = _boundary(attribute, low, place), _boundary(attribute, exact(high, place) + 1, place)
     else:
         if not attribute.ordered:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import SpecificationError
+from .reading import kind_of, name_or_none, single
 
 Missing = Literal["refuse", "secret", "public"]
 Cells = NDArray[np.int64]
@@ -25,6 +26,8 @@ class _Common:
     column: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.missing, str):
+            raise SpecificationError(f"missing: 'refuse', 'secret' or 'public', not {kind_of(self.missing)}.")
         if self.missing not in ("refuse", "secret", "public"):
             raise SpecificationError(f"missing: 'refuse', 'secret' or 'public', not {self.missing!r}.")
         if self.column is not None and not isinstance(self.column, str):
@@ -37,6 +40,10 @@ class Cellular(_Common):
     kind: str = ""
     other: str | None = None
     unit: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name_or_none(self.unit, "unit")
 
     @property
     def n_values(self) -> int:
@@ -86,6 +93,8 @@ class Cellular(_Common):
         Raises:
             SpecificationError: the value is outside the declared domain or not of its kind.
         """
+        if not isinstance(value, list):  # shown as it was written, below
+            single(value, where)
         if value == MISSING_LABEL and self.missing_cell is not None:
             return self.missing_cell
         if self.other is not None and value == self.other:

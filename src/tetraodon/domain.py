@@ -14,6 +14,7 @@ import numpy as np
 from .attributes import Attribute, Categorical, Integer, Numeric, Point
 from .cellular import Cells
 from .errors import SpecificationError, unknown
+from .reading import kind_of, listed, table, under
 
 MAX_DOMAIN = 2**63 - 1
 
@@ -28,7 +29,7 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
     """
     where = f"domain.{name}"
     if not isinstance(spec, Mapping):
-        raise SpecificationError(f"{where}: a table such as {{ integer = [0, 99] }}.")
+        raise SpecificationError(f"{where}: a table such as {{ integer = [0, 99] }}, not {kind_of(spec)}.")
     spec = dict(spec)
     kinds = [k for k in ("integer", "numeric", "categorical", "point") if k in spec]
     if len(kinds) != 1:
@@ -44,16 +45,15 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
     for key in spec:
         if key not in allowed:
             raise unknown(where, "key", key, sorted(allowed))
-    try:
+    with under(where):
         if kinds[0] == "categorical":
-            if isinstance(value, str) and folder is not None:
-                value = folder / value
-            return Categorical(value, **spec)
-        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+            if isinstance(value, str):
+                return Categorical(value if folder is None else folder / value, **spec)
+            return Categorical(listed(value, "categorical", "a list of codes, or the path of a file"), **spec)
+        bounds = listed(value, kinds[0], "two bounds, [low, high]")
+        if len(bounds) != 2:
             raise SpecificationError(f"{kinds[0]}: two bounds, [low, high].")
-        return Integer(*value, **spec) if kinds[0] == "integer" else Numeric(*value, **spec)
-    except SpecificationError as error:
-        raise type(error)(f"{where}.{error}") from None
+        return Integer(*bounds, **spec) if kinds[0] == "integer" else Numeric(*bounds, **spec)
 
 
 class Domain(Mapping[str, Attribute]):
@@ -65,19 +65,20 @@ class Domain(Mapping[str, Attribute]):
     """
 
     def __init__(self, attributes: Mapping[str, Attribute] | None = None, /, **named: Attribute) -> None:
-        listed = dict(attributes or {}) | named
-        if not listed:
+        expected = "a mapping from names to attributes"
+        told = ({} if attributes is None else table(attributes, "domain", expected)) | named
+        if not told:
             raise SpecificationError("domain: at least one attribute.")
-        for name, attribute in listed.items():
+        for name, attribute in told.items():
             if not isinstance(name, str) or not name:
                 raise SpecificationError("domain: attribute names are non-empty texts.")
             if not isinstance(attribute, Integer | Numeric | Categorical):
                 raise SpecificationError(
                     f"domain.{name}: Integer, Numeric or Categorical, not {type(attribute).__name__}."
                 )
-        self._attributes: dict[str, Attribute] = listed
+        self._attributes: dict[str, Attribute] = told
         size = 1
-        for attribute in listed.values():
+        for attribute in told.values():
             size *= attribute.size
         if size > MAX_DOMAIN:
             raise SpecificationError(

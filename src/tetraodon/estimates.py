@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .attributes import Integer
+from .attributes import MAX_EXACT, Integer
 from .axes import Ints
 from .binning import Grouping, span
 from .errors import SpecificationError
@@ -45,6 +45,13 @@ class Estimate:
 
 def bounds(axis: Grouping, lows: Any, highs: Any) -> tuple[Ints, Ints]:
     """Positions at which stated ranges start, and one past those at which they end."""
+    if lows.ndim != 1 or lows.shape != highs.shape:
+        raise SpecificationError(
+            "range: one low and one high end, or two lists of the same length in one dimension; "
+            f"got shapes {_shape(lows)} and {_shape(highs)}."
+        )
+    if any(ends.dtype.kind == "u" and ends.size and int(ends.max()) > MAX_EXACT for ends in (lows, highs)):
+        raise SpecificationError("range: ends lie within ±2^53.")
     attribute = axis.attribute
     plain = lows.dtype.kind in "iu" and highs.dtype.kind in "iu" and axis.labels is None
     if plain and isinstance(attribute, Integer) and attribute.step == 1:
@@ -55,6 +62,10 @@ def bounds(axis: Grouping, lows: Any, highs: Any) -> tuple[Ints, Ints]:
     spans = [span(attribute, a, b, "range") for a, b in zip(lows.tolist(), highs.tolist(), strict=True)]
     first = np.array([_position(axis, a) for a, _ in spans], dtype=np.int64)
     return first, np.array([_position(axis, b) for _, b in spans], dtype=np.int64)
+
+
+def _shape(ends: Any) -> str:
+    return " × ".join(map(str, ends.shape))
 
 
 def _position(axis: Grouping, cell: int) -> int:

@@ -23,7 +23,8 @@ from .axes import Axis, Bools, Ints
 from .domain import Domain
 from .errors import SpecificationError, Unsupported
 from .exact import Number, exact, plain, show
-from .metrics import Metric
+from .metrics import L1, L2, Discrete, Metric
+from .reading import kind_of, listed, name_or_none, single, table
 
 LISTABLE = 2**22
 
@@ -77,6 +78,9 @@ class Within:
         else:
             number = exact(self.theta, "Within")
             theta = number.numerator if number.denominator == 1 else number
+        name_or_none(self.on, "Within.on")
+        if self.metric is not None and not isinstance(self.metric, L1 | L2 | Discrete):
+            raise SpecificationError(f"Within.metric: L1, L2 or Discrete, not {kind_of(self.metric)}.")
         object.__setattr__(self, "theta", theta)
 
     def to_spec(self) -> Any:
@@ -124,9 +128,13 @@ class Partition:
         else:
             blocks_told = None if blocks is None else _count(blocks, "Partition.blocks")
         if isinstance(by, Mapping):
-            by_told: Any = tuple((_plain(k), _plain(v)) for k, v in by.items())
+            by_told: Any = tuple((_value(k, "Partition.by"), _label(v)) for k, v in by.items())
+        elif by is None:
+            by_told = None
         else:
-            by_told = None if by is None else tuple(_plain(v) for v in by)
+            expected = "a table from values to blocks, or a list of blocks in cell order"
+            by_told = tuple(_label(v) for v in listed(by, "Partition.by", expected))
+        name_or_none(on, "Partition.on")
         object.__setattr__(self, "blocks", blocks_told)
         object.__setattr__(self, "by", by_told)
         object.__setattr__(self, "on", on)
@@ -159,10 +167,12 @@ class Edges:
     on: str | None = None
 
     def __init__(self, pairs: Sequence[tuple[Any, Any]], on: str | None = None) -> None:
-        listed = [tuple(pair) for pair in pairs]
-        if any(len(pair) != 2 for pair in listed):
+        expected = "a list of pairs of values"
+        told = [listed(pair, "Edges", expected) for pair in listed(pairs, "Edges", expected)]
+        if any(len(pair) != 2 for pair in told):
             raise SpecificationError("Edges: a list of pairs of values.")
-        object.__setattr__(self, "pairs", tuple((_plain(a), _plain(b)) for a, b in listed))
+        name_or_none(on, "Edges.on")
+        object.__setattr__(self, "pairs", tuple((_value(a, "Edges"), _value(b, "Edges")) for a, b in told))
         object.__setattr__(self, "on", on)
 
     def to_spec(self) -> Any:
@@ -191,13 +201,16 @@ class AttributeWise:
     def __init__(
         self, graphs: Mapping[str, AttributeSecrets] | None = None, /, **named: AttributeSecrets
     ) -> None:
-        listed = dict(graphs or {}) | named
-        for name, graph in listed.items():
+        expected = "a mapping from attributes to their graphs"
+        told = ({} if graphs is None else table(graphs, "secrets", expected)) | named
+        for name, graph in told.items():
+            if not isinstance(name, str):
+                raise SpecificationError(f"secrets: attributes are named by texts, not {kind_of(name)}.")
             if not isinstance(graph, Full | Within | Partition | Edges | Nothing):
                 raise SpecificationError(
                     f"secrets.{name}: Full, Within, Partition, Edges or Nothing, not {type(graph).__name__}."
                 )
-        object.__setattr__(self, "graphs", tuple(listed.items()))
+        object.__setattr__(self, "graphs", tuple(told.items()))
 
     def to_spec(self) -> Any:
         return {n: g.to_spec() for n, g in self.graphs} if self.graphs else "attribute-wise"
@@ -214,11 +227,23 @@ def _count(value: object, where: str) -> int:
     return int(number)
 
 
-def _plain(value: Any) -> Any:
+def _value(value: Any, where: str) -> Any:
+    """A value of one attribute, or a tuple of values, one per attribute."""
     if isinstance(value, list | tuple):
-        return tuple(_plain(v) for v in value)
+        return tuple(_scalar(v, where) for v in value)
+    return _scalar(value, where)
+
+
+def _label(value: Any) -> Any:
+    return _scalar(value, "Partition.by: the name of a block")
+
+
+def _scalar(value: Any, where: str) -> Any:
+    single(value, where)
+    if not isinstance(value, str | int | float | Decimal | Fraction | np.bool_ | np.number):
+        raise SpecificationError(f"{where}: text or a number, not {kind_of(value)}.")
     value = value.item() if isinstance(value, np.generic) else value
-    return plain(value, "secrets") if isinstance(value, float | Decimal | Fraction) else value
+    return plain(value, where) if isinstance(value, float | Decimal | Fraction) else value
 
 
 @dataclass(frozen=True, eq=False)

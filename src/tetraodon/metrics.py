@@ -10,6 +10,7 @@ from typing import Any
 from .attributes import Attribute
 from .errors import SpecificationError, Unsupported
 from .exact import Number, exact, positive, show
+from .reading import table, under
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,12 @@ class _Weighted:
     weights: tuple[tuple[str, Fraction], ...] = ()
 
     def __init__(self, weights: Mapping[str, Number] | None = None, /, **named: Number) -> None:
-        listed = dict(weights or {}) | named
-        object.__setattr__(self, "weights", tuple((n, positive(w, f"metric.{n}")) for n, w in listed.items()))
+        told = (
+            {} if weights is None else table(weights, "metric", "a mapping from names to weights")
+        ) | named
+        if not all(isinstance(n, str) for n in told):
+            raise SpecificationError("metric: weights are named by the texts of attributes.")
+        object.__setattr__(self, "weights", tuple((n, positive(w, f"metric.{n}")) for n, w in told.items()))
 
     def reach(self, name: str, attribute: Attribute, theta: Fraction) -> int:
         """Largest cell offset k such that some pair of values k cells apart is within ``theta``."""
@@ -80,13 +85,15 @@ Metric = L1 | L2 | Discrete
 
 def metric_from_spec(spec: Mapping[str, Any], where: str) -> Metric:
     """The metric that ``to_spec`` wrote."""
-    if len(spec) == 1:
-        [(kind, weights)] = spec.items()
-        if kind == "discrete":
-            return Discrete()
-        if kind in ("l1", "l2") and isinstance(weights, Mapping):
-            return (L1 if kind == "l1" else L2)(weights)
-    raise SpecificationError(f"{where}.metric: one of l1, l2, discrete.")
+    with under(where):
+        told = table(spec, "metric", "a table such as { l1 = { age = 2 } }")
+        kind, weights = next(iter(told.items()), ("", {}))
+        if len(told) != 1 or kind not in ("l1", "l2", "discrete"):
+            raise SpecificationError("metric: one of l1, l2, discrete.")
+        inner = table(weights, f"metric.{kind}", "a table of weights (it may be empty)")
+        if kind == "discrete" and inner:
+            raise SpecificationError("metric.discrete: has no weights; leave the table empty.")
+        return Discrete() if kind == "discrete" else (L1 if kind == "l1" else L2)(inner)
 
 
 def threshold(theta: Number, attribute: Attribute, where: str) -> Fraction:

@@ -18,6 +18,7 @@ import numpy as np
 
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import exact, plain, show
+from .reading import integers, kind_of, listed, table, under
 
 Frozen = tuple[tuple[str, Any], ...]
 
@@ -49,13 +50,16 @@ def _without_pairs(value: Any) -> Any:
 def _named(value: Mapping[str, Any] | None, where: str) -> Frozen:
     if value is None:
         return ()
-    if not isinstance(value, Mapping):
-        raise SpecificationError(f"{where}: a mapping from attribute names.")
-    return tuple((str(k), _frozen(v, f"{where}.{k}")) for k, v in value.items())
+    told = table(value, where, "a mapping from attribute names")
+    if not all(isinstance(k, str) for k in told):
+        raise SpecificationError(f"{where}: attributes are named by texts.")
+    return tuple((str(k), _frozen(v, f"{where}.{k}")) for k, v in told.items())
 
 
 def _names(value: Sequence[str] | str, where: str) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (
+        (value,) if isinstance(value, str) else tuple(listed(value, where, "a list of names of attributes"))
+    )
     if any(not isinstance(n, str) for n in names) or len(set(names)) != len(names):
         raise SpecificationError(f"{where}: attribute names, each once.")
     return names
@@ -77,6 +81,9 @@ class Query:
         object.__setattr__(self, "by", _names(by, f"{word}.by"))
         object.__setattr__(self, "where", _named(where, f"{word}.where"))
         object.__setattr__(self, "bins", _named(_without_pairs(bins), f"{word}.bins"))
+        for name in self.attributes:
+            if not isinstance(name, str):
+                raise SpecificationError(f"{word}: the name of one attribute, as text, not {kind_of(name)}.")
         if not self.attributes:
             raise SpecificationError(f"{word}: name at least one attribute.")
         shown = self.by + self.attributes
@@ -214,12 +221,14 @@ class Ranges(_OneAttribute):
         if isinstance(of, str):
             if of != "all":
                 raise SpecificationError('ranges: "all", or a list of (low, high) pairs.')
-            listed: Any = of
+            told: Any = of
         else:
-            listed = tuple(tuple(_frozen(v, "ranges.of") for v in pair) for pair in of)
-            if not listed or any(len(pair) != 2 for pair in listed):
+            expected = '"all", or a list of (low, high) pairs'
+            pairs = [listed(pair, "ranges.of", expected) for pair in listed(of, "ranges.of", expected)]
+            told = tuple(tuple(_frozen(v, "ranges.of") for v in pair) for pair in pairs)
+            if not told or any(len(pair) != 2 for pair in told):
                 raise SpecificationError("ranges: a non-empty list of (low, high) pairs.")
-        self._set(by, where, bins, attribute=attribute, of=listed)
+        self._set(by, where, bins, attribute=attribute, of=told)
 
     def to_spec(self) -> dict[str, Any]:
         return super().to_spec() | {
@@ -247,10 +256,11 @@ class Quantiles(_OneAttribute):
         where: Mapping[str, Any] | None = None,
         bins: Mapping[str, Any] | None = None,
     ) -> None:
-        listed = tuple(exact(q, "quantiles.levels") for q in levels)
-        if not listed or not all(0 <= q <= 1 for q in listed):
+        expected = "a list of numbers from 0 to 1"
+        told = tuple(exact(q, "quantiles.levels") for q in listed(levels, "quantiles.levels", expected))
+        if not told or not all(0 <= q <= 1 for q in told):
             raise SpecificationError("quantiles.levels: numbers from 0 to 1.")
-        self._set(by, where, bins, attribute=attribute, levels=listed)
+        self._set(by, where, bins, attribute=attribute, levels=told)
 
     def to_spec(self) -> dict[str, Any]:
         return super().to_spec() | {"levels": [show(q) for q in self.levels]}
@@ -320,12 +330,7 @@ class Linear(_OneAttribute):
         where: Mapping[str, Any] | None = None,
         bins: Mapping[str, Any] | None = None,
     ) -> None:
-        array = np.asarray(matrix)
-        if array.ndim != 2 or not array.size or array.dtype.kind not in "iu":
-            raise SpecificationError("linear.matrix: integers in two dimensions, answers × cells.")
-        if int(np.abs(array.astype(object)).max()) > 2**31:
-            raise SpecificationError("linear.matrix: entries within ±2^31.")
-        self._set(by, where, bins, attribute=attribute, matrix=tuple(tuple(map(int, row)) for row in array))
+        self._set(by, where, bins, attribute=attribute, matrix=integers(matrix, "linear.matrix"))
 
     def to_spec(self) -> dict[str, Any]:
         return super().to_spec() | {"matrix": [list(row) for row in self.matrix]}
@@ -351,7 +356,9 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
     CDF(by=('sex',), where=(), bins=(), attribute='age')
     """
     if not isinstance(spec, Mapping):
-        raise SpecificationError(f'{where}: a table such as {{ cdf = "age", by = ["sex"] }}.')
+        raise SpecificationError(
+            f'{where}: a table such as {{ cdf = "age", by = ["sex"] }}, not {kind_of(spec)}.'
+        )
     rest = dict(spec)
     for word, build in (("marginals", Marginals), ("kmeans", KMeans)):
         if word in rest:
@@ -365,25 +372,23 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
     body = rest.pop(word)
     common = {k: rest.pop(k) for k in ("by", "where", "bins") if k in rest}
     if isinstance(common.get("where"), Mapping):
-        common["where"] = {n: _between(v) for n, v in common["where"].items()}
+        common["where"] = {n: _between(v, f"{where}.{word}.where.{n}") for n, v in common["where"].items()}
     extra = {"ranges": "of", "quantiles": "levels", "linear": "matrix"}.get(word)
     given = {extra: rest.pop(extra)} if extra is not None and extra in rest else {}
     for key in rest:
         raise unknown(where, "key", key, ["by", "where", "bins", *([extra] if extra else [])])
-    try:
+    with under(where):
         if word == "histogram":
-            return Histogram(*([body] if isinstance(body, str) else body), **common)
+            return Histogram(*_names(body, word), **common)
         if not isinstance(body, str):
-            raise SpecificationError(f"{word}: the name of one attribute.")
+            raise SpecificationError(f"{word}: the name of one attribute, as text, not {kind_of(body)}.")
         if word == "linear":
             return Linear(given.get("matrix"), body, **common)
         built: Query = WORDS[word](body, **given, **common)
         return built
-    except SpecificationError as error:
-        raise type(error)(f"{where}.{error}") from None
 
 
-def _between(value: Any) -> Any:
+def _between(value: Any, where: str) -> Any:
     if isinstance(value, Mapping) and set(value) == {"between"}:
-        return tuple(value["between"])
+        return tuple(listed(value["between"], f"{where}.between", "a list [low, high]"))
     return value

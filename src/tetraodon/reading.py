@@ -1,10 +1,15 @@
-"""Reading raw values as numbers, text and codes: rules 1 and 4 of the definition in ``attributes``, for numpy."""
+"""Reading raw values as numbers, text and codes: rules 1 and 4 of the definition in ``attributes``, for numpy.
+
+Also the kinds of values in declarations: lists where lists belong, and errors that name the key.
+"""
 
 from __future__ import annotations
 
 import csv
 import datetime
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -100,16 +105,135 @@ def plain(array: NDArray[Any]) -> list[Any]:
 
 def codes(path: Path) -> list[str]:
     """The codes that a file lists: one a line, or the column named ``code``."""
+    shown = path.name if len(path.name) <= 80 else f"{path.name[:80]}…"
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        rows = [row for row in csv.reader(lines) if row]
+    except (OSError, ValueError, csv.Error) as error:
         raise SpecificationError(
-            f"{path.name}: the file of codes cannot be read ({type(error).__name__})."
+            f"{shown}: the file of codes cannot be read ({type(error).__name__}); "
+            "give the path of a UTF-8 file, or a list of codes."
         ) from None
-    rows = [row for row in csv.reader(lines) if row]
     if rows and "code" in rows[0]:
         at = rows[0].index("code")
         return [row[at] for row in rows[1:] if len(row) > at]
     if any(len(row) != 1 for row in rows):
-        raise SpecificationError(f"{path.name}: one code a line, or a CSV file with a column named 'code'.")
+        raise SpecificationError(f"{shown}: one code a line, or a CSV file with a column named 'code'.")
     return [row[0] for row in rows]
+
+
+# Declarations
+
+
+def kind_of(value: object) -> str:
+    """What a declared value is, in words; never the value itself.
+
+    >>> kind_of([1, 2]), kind_of(True), kind_of(None)
+    ('a list', 'a truth value', 'nothing')
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool | np.bool_):
+        return "a truth value"
+    if isinstance(value, _NUMBER):
+        return "a number" if is_finite(value) else "a number that is not finite"
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (str, "text"),
+        (Mapping, "a table"),
+        ((set, frozenset), "a set, which has no order"),
+        ((list, tuple, range), "a list"),
+        (_MOMENT, "a date or a time"),
+    )
+    return next((word for kind, word in kinds if isinstance(value, kind)), type(value).__name__)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a number is neither an infinity nor NaN."""
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return not isinstance(value, float | np.floating) or bool(np.isfinite(value))
+
+
+def listed(value: object, where: str, expected: str) -> list[Any]:
+    """The items of a declared list, in its order.
+
+    Raises:
+        SpecificationError: text, a table, a set (its order is not declared) or a single value.
+
+    >>> listed(("f", "m"), "by", "a list of names")
+    ['f', 'm']
+    """
+    refused = isinstance(value, str | bytes | Mapping | set | frozenset)
+    if not refused and (not isinstance(value, np.ndarray) or value.ndim):
+        try:
+            return list(value) if isinstance(value, Iterable) else list(value[:])  # type: ignore[index]
+        except TypeError:
+            pass
+    raise SpecificationError(f"{where}: {expected}, not {kind_of(value)}.")
+
+
+def table(value: object, where: str, expected: str) -> dict[Any, Any]:
+    """The entries of a declared table (a mapping).
+
+    >>> table({"age": 2}, "weights", "a table of weights")
+    {'age': 2}
+    """
+    if not isinstance(value, Mapping):
+        raise SpecificationError(f"{where}: {expected}, not {kind_of(value)}.")
+    return dict(value)
+
+
+def name_or_none(value: object, where: str) -> str | None:
+    """A declared name that may be left out."""
+    if value is None or isinstance(value, str):
+        return value
+    raise SpecificationError(f"{where}: text, not {kind_of(value)}.")
+
+
+def single(value: object, where: str) -> None:
+    """Refuses a list or a table where one value belongs."""
+    if isinstance(value, list | tuple | Mapping | set | frozenset | np.ndarray):
+        raise SpecificationError(f"{where}: one value, not a list or a table.")
+
+
+def integers(matrix: object, where: str) -> tuple[tuple[int, ...], ...]:
+    """A declared matrix of integers within ±2^31; in an array a truth value would pass for one.
+
+    >>> integers([[1, 0]], "matrix")
+    ((1, 0),)
+    """
+    wrong = f"{where}: integers in two dimensions, answers × cells, rows of equal length"
+    try:
+        array = np.asarray(matrix, dtype=object)
+    except (TypeError, ValueError):
+        raise SpecificationError(f"{wrong}.") from None
+    if array.ndim != 2 or not array.size:
+        raise SpecificationError(f"{wrong}, not {'another shape' if array.ndim else kind_of(matrix)}.")
+    entries = array.ravel().tolist()
+    odd = [v for v in entries if isinstance(v, bool) or not isinstance(v, int | np.integer)]
+    if odd:
+        raise SpecificationError(f"{wrong}; an entry is {kind_of(odd[0])}.")
+    if max(map(abs, entries)) > 2**31:
+        raise SpecificationError(f"{where}: entries within ±2^31.")
+    return tuple(tuple(map(int, row)) for row in array)
+
+
+# What Python raises over a value of the wrong kind.
+RAW = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+
+
+def wrong_kind(where: str) -> SpecificationError:
+    """The error where Python noticed, and we did not."""
+    return SpecificationError(f"{where}: holds a value of the wrong kind; compare it with the documentation.")
+
+
+@contextmanager
+def under(where: str) -> Iterator[None]:
+    """Prefixes what is wrong in a declaration with its key, whether we noticed or Python did."""
+    try:
+        yield
+    except SpecificationError as error:
+        text = str(error)  # a class is no key
+        raise type(error)(f"{where}: {text}" if text[:1].isupper() else f"{where}.{text}") from None
+    except RAW:
+        raise wrong_kind(where) from None

@@ -6,9 +6,10 @@ Numbers are read exactly.
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,19 +17,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .binding import secrets_from_spec
-from .domain import Domain
+from .domain import Domain, Point
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import positive
 from .mechanisms import mechanism_from_spec
 from .policy import Policy
 from .publish import FORMATS, file_name
 from .queries import query_from_spec
+from .reading import kind_of, listed, under
 from .session import Request, Session
 from .table import Table
 from .workload import resolve
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+
+# Bytes, with room for what is added to the name of a ledger while it is written.
+MAX_NAME = 240
+MAX_PATH = 3800
 
 # Keys of the design that this version refuses by name.
 LATER = {
@@ -106,14 +112,18 @@ def load(path: Path) -> Document:
     with _in_file(path.name):
         _refuse_later(raw)
         outer = _outer(raw)
+        for name, told in outer["domain"].items():
+            if "point" in told:
+                with under(f"domain.{name}.point"):
+                    Point()
         with _at("domain"):
             domain = Domain.from_spec(outer["domain"], path.parent)
-        policy = Policy(
-            domain, secrets_from_spec(outer["policy"]["secrets"]), presence=outer["policy"]["presence"]
-        )
+        secrets = secrets_from_spec(outer["policy"]["secrets"])
+        with _at("policy"):
+            policy = Policy(domain, secrets, presence=outer["policy"]["presence"])
         requests, formats = [], {}
-        for told in outer["release"]:
-            with _at(f"releases.{told['name']}"):
+        for i, told in enumerate(outer["release"]):
+            with _at(_release(told, i)):
                 requests.append(_request(told))
                 resolve(requests[-1].query, domain)  # so that a wrong attribute is named with its key
                 formats[told["name"]] = _formats(told.get("present") or {})
@@ -123,7 +133,11 @@ def load(path: Path) -> Document:
                 raise SpecificationError(f"releases.{name}: two releases have this name.")
         budget, ledger = outer["budget"], outer["budget"].get("ledger")
         epsilon = positive(budget["epsilon"], "budget.epsilon")
-    data = {k: v for k, v in outer["data"].items() if v is not None}
+        data = {k: v for k, v in outer["data"].items() if v is not None}
+        if "://" not in data["source"]:
+            _check_path(data["source"], path.parent, "data.source")
+        if ledger is not None:
+            _check_path(ledger, path.parent, "budget.ledger")
     return Document(
         path,
         policy,
@@ -153,9 +167,24 @@ def _at(key: str) -> Iterator[None]:
         raise type(error)(text if text.startswith(key) else f"{key}.{text}") from None
 
 
+def _check_path(told: str, folder: Path, key: str) -> None:
+    """Refuse what no file can be called; looks at the length of names alone."""
+    parts = Path(told).parts
+    if not parts or "\0" in told:
+        raise SpecificationError(f"{key}: the path of a file, not empty and without null characters.")
+    long = any(len(os.fsencode(part)) > MAX_NAME for part in parts)
+    if long or len(os.fsencode(folder.absolute() / told)) > MAX_PATH:
+        raise SpecificationError(
+            f"{key}: too long for the path of a file; at most {MAX_NAME} bytes a name and {MAX_PATH} in all."
+        )
+
+
 def _request(told: Mapping[str, Any]) -> Request:
-    file_name(told["name"])
-    query = query_from_spec(told["query"])
+    with under("name"):
+        file_name(told["name"])
+    later = next((word for word in ("kmeans", "marginals") if word in told["query"]), None)
+    with under(f"query.{later}") if later else nullcontext():
+        query = query_from_spec(told["query"])
     mechanism = told.get("mechanism", "auto")
     chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
     return Request(query, positive(told["epsilon"], "epsilon"), told["name"], chosen)
@@ -166,8 +195,11 @@ def _formats(present: Mapping[str, Any]) -> tuple[str, ...]:
         if key != "format":
             raise unknown("present", "key", key, ["format"])
     told = present.get("format", ["parquet", "csv"])
-    formats = (told,) if isinstance(told, str) else tuple(told)
+    expected = "a list of formats"
+    formats = (told,) if isinstance(told, str) else tuple(listed(told, "present.format", expected))
     for form in formats:
+        if not isinstance(form, str):
+            raise SpecificationError(f"present.format: expected texts, got {kind_of(form)}.")
         if form not in FORMATS:
             raise unknown("present.format", "format", form, FORMATS)
     if not formats:
@@ -180,10 +212,10 @@ def _refuse_later(raw: Mapping[str, Any]) -> None:
     places: list[tuple[str, Any, tuple[str, ...]]] = [
         (part, raw.get(part), LATER[part]) for part in ("data", "policy", "budget")
     ]
-    listed = raw.get("release")
-    for told in listed if isinstance(listed, list) else []:
+    releases = raw.get("release")
+    for i, told in enumerate(releases if isinstance(releases, list) else []):
         if isinstance(told, Mapping):
-            name = f"releases.{told.get('name', '?')}"
+            name = _release(told, i)
             places += [
                 (name, told, LATER["releases"]),
                 (f"{name}.present", told.get("present"), LATER["releases.present"]),
@@ -238,36 +270,60 @@ def _outer(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _translated(error: ValidationError, outer: Any, raw: Mapping[str, Any]) -> SpecificationError:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    path = [
-        str(p)
-        for p in first["loc"]
-        if not (isinstance(p, str) and p in ("str", "int", "decimal", "dict[str,any]"))
-    ]
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    first = found[0]
+    path, given = _walk(first["loc"], raw, first["type"] == "missing")
     key = _key(path, raw)
     if first["type"] == "extra_forbidden":
         model: Any = outer
         for step in path[:-1]:
             inner = model.model_fields.get(step)
             if inner is not None:
-                found = inner.annotation
-                model = getattr(found, "__args__", (found,))[0]
+                kind = inner.annotation
+                model = getattr(kind, "__args__", (kind,))[0]
         place = key.rpartition(".")[0] or "top level"
         return unknown(place, "key", path[-1], list(model.model_fields))
     if first["type"] == "missing":
         return SpecificationError(f"{key}: is missing; add it.")
-    kinds = {
-        "string_type": "expected text", "list_type": "expected a list", "dict_type": "expected a table",
-        "model_type": "expected a table", "int_type": "expected a number", "too_short": "at least one is needed",
-        "decimal_type": "expected a number",
-    }  # fmt: skip
-    return SpecificationError(f"{key}: {kinds.get(first['type'], 'is not of the right kind')}.")
+    if first["type"] == "too_short":
+        return SpecificationError(f"{key}: at least one is needed.")
+    wrong = {e["type"] for e in found if _walk(e["loc"], raw, False)[0] == path}
+    if wrong & {"int_type", "decimal_type", "finite_number"}:
+        expected = 'a number, such as 0.5 or "1/2"'
+    else:
+        kinds = {
+            "string_type": "text",
+            "dict_type": "a table",
+            "model_type": "a table",
+            "list_type": "a list",
+        }
+        expected = (
+            " or ".join(dict.fromkeys(kinds[k] for k in kinds if k in wrong)) or "another kind of value"
+        )
+    return SpecificationError(f"{key}: expected {expected}, got {kind_of(given)}.")
+
+
+def _walk(location: Sequence[int | str], raw: Any, is_missing: bool) -> tuple[list[str], Any]:
+    """The keys of pydantic's location that the document has (it also names the kinds it tried), and what is there."""
+    path: list[str] = []
+    for step in location:
+        inside = step in raw if isinstance(raw, Mapping) else isinstance(raw, list) and isinstance(step, int)
+        if not inside:
+            return ([*path, str(step)] if is_missing else path), raw
+        raw = raw[step]
+        path.append(str(step))
+    return path, raw
+
+
+def _release(told: Any, index: int) -> str:
+    """A release by its name, or by its place where it has none."""
+    name = told.get("name") if isinstance(told, Mapping) else None
+    return f"releases.{name if isinstance(name, str) and name else index + 1}"
 
 
 def _key(path: list[str], raw: Mapping[str, Any]) -> str:
-    """`release.0.query` as `releases.<name>.query`."""
-    if path and path[0] == "release" and len(path) > 1 and path[1].isdigit():
-        told = raw["release"][int(path[1])]
-        name = told.get("name") if isinstance(told, Mapping) else None
-        return ".".join(["releases", str(name or int(path[1]) + 1), *path[2:]])
-    return ".".join(path)
+    """`release.0.query` as `releases.<name>.query`, an item of a list as the list."""
+    if path[0] == "release" and len(path) > 1:
+        index = int(path[1])
+        return ".".join([_release(raw["release"][index], index), *path[2:]])
+    return "data.null" if path[:2] == ["data", "null"] else ".".join(path)

@@ -19,6 +19,7 @@ from .binning import Grouping, grouping, mask, span
 from .domain import Domain
 from .errors import SpecificationError, Unsupported
 from .queries import CDF, Histogram, Linear, Mean, Quantiles, Query, Ranges, Sum
+from .reading import kind_of
 
 if TYPE_CHECKING:
     from .table import Counts
@@ -146,6 +147,8 @@ def resolve(query: Query, domain: Domain) -> Resolved:
     Raises:
         SpecificationError: an unknown attribute, an unordered one where order is needed, a range that cuts a cell.
     """
+    if not isinstance(query, Query) or not query.word:
+        raise SpecificationError(f'query: a query such as td.CDF("age"), not {kind_of(query)}.')
     place = query.word
     for name in query.used:
         domain.attribute(name, place)
@@ -248,7 +251,7 @@ def _sum_rows(query: Query, axis: Grouping) -> Rows:
     if isinstance(attribute, Categorical):
         raise SpecificationError(f"{query.word}: {axis.name} is categorical; only numbers can be added up.")
     if attribute.size > MAX_ARRAY:
-        raise Unsupported(f"{query.word}: more than 2^25 cells; declare coarser cells.")
+        raise Unsupported(f"{query.word}: {axis.name} has more than 2^25 cells; declare coarser cells.")
     numerators, denominator = attribute.midpoints()
     if max(abs(v) for v in (numerators[0], numerators[-1])) > 2**40:
         raise Unsupported(f"{query.word}: values beyond 2^40 in units of the cell; declare a coarser unit.")

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from ..errors import SpecificationError, Unsupported
+from ..errors import SpecificationError, Unsupported, unknown
 from ..exact import Number, exact, show
+from ..reading import table
 
 Levels = Literal["uniform", "geometric", "optimal"]
 
@@ -155,15 +156,26 @@ def mechanism_from_spec(spec: Any, where: str = "mechanism") -> Mechanism:
     >>> mechanism_from_spec("ordered")
     Ordered()
     """
-    from ..errors import unknown
-
     if isinstance(spec, Identity | Ordered | Hierarchical | OrderedHierarchical | Direct):
         return spec
-    name, inner = (spec, {}) if isinstance(spec, str) else next(iter(spec.items()), ("", {}))
+    told = (
+        {spec: {}}
+        if isinstance(spec, str)
+        else table(spec, where, "the name of a mechanism or a table of one")
+    )
+    if len(told) != 1:
+        raise SpecificationError(f"{where}: exactly one mechanism in the table, not {len(told)}.")
+    [(name, inner)] = told.items()
     if name not in NAMES:
         raise unknown(where, "mechanism", name, ["auto", *NAMES])
+    options = table(inner, f"{where}.{name}", "a table of options (it may be empty)")
     try:
-        built: Mechanism = NAMES[name](**inner)
+        built: Mechanism = NAMES[name](**options)
     except TypeError:
         raise SpecificationError(f"{where}.{name}: an option that it does not have.") from None
+    except SpecificationError as error:
+        key = str(error).partition(".")[2]
+        raise (
+            error if isinstance(error, Unsupported) else SpecificationError(f"{where}.{name}.{key}")
+        ) from None
     return built
