@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from .files import (
     from_file,
     positions,
     readable,
-    require_file,
     sealed,
 )
 from .reading import FOREIGN, text
@@ -34,8 +32,10 @@ from .reading import FOREIGN, text
 SCHEMES = {
     "bigquery": "bigquery", "clickhouse": "clickhouse", "databricks": "databricks", "mssql": "mssql", "mysql": "mysql",
     "oracle": "oracle", "postgres": "postgres", "postgresql": "postgres", "pyspark": "pyspark",
-    "snowflake": "snowflake", "sqlite": "sqlite", "trino": "trino",
+    "snowflake": "snowflake", "trino": "trino",
 }  # fmt: skip
+
+SQLITE = "source: sqlite is not available in this version (its columns hold values of any type); export the table to parquet or CSV."
 
 
 def open_source(source: object, wanted: Sequence[str], table: str | None = None) -> Source:
@@ -169,6 +169,8 @@ def _from_ibis(table: Any, wanted: Sequence[str]) -> Source:
 
     def connect() -> Connection:
         backend = table.get_backend()
+        if backend.name == "sqlite":
+            raise Unsupported(SQLITE)
         if backend.name == "polars":  # it computes every branch of a CASE and fails on the ones not taken
             raise Unsupported("source: give the polars frame itself, not an Ibis table of it.")
         shown = table.select(**{f"c{i}": table[name] for i, name in enumerate(wanted)})
@@ -181,10 +183,10 @@ def _from_url(url: str, wanted: Sequence[str], table: str | None) -> Source:
     scheme, _, rest = url.partition("://")
     if scheme == "duckdb":
         return from_duckdb(rest, wanted, table)
+    if scheme == "sqlite":
+        raise Unsupported(SQLITE)
     if scheme not in SCHEMES:
         raise Unsupported(f"source: no engine for {scheme}://; known: duckdb, {', '.join(SCHEMES)}.")
-    if scheme == "sqlite":
-        require_file(Path(unquote(rest.partition("?")[0])))  # connecting would make a new file
     if table is None:
         raise DataError(f"{scheme}: table= must name a table.")
 
