@@ -76,6 +76,7 @@ SETTINGS: list[tuple[str, str, str, str]] = [
     (SECRETS, 'sex = { partition = { by = { f = ["a"], m = { x = 1 } } } }', "policy.secrets.sex.partition.by", "a list"),
     (SECRETS, "sex = { partition = { by = { f = 2020-01-01, m = 1 } } }", "policy.secrets.sex.partition.by", "date"),
     (SECRETS, "sex = { partition = { blocks = [2] } }", "policy.secrets.sex.partition.blocks", "expected a number"),
+    (SECRETS, "sex = { partition = { blocks = {} } }", "policy.secrets.sex.partition.blocks", "at least one"),
     (SECRETS, "age = { edges = 5 }", "policy.secrets.age.edges", "pairs of values, not a number"),
     (SECRETS, "age = { edges = [1, 2] }", "policy.secrets.age.edges", "pairs of values, not a number"),
     (SECRETS, 'sex = { edges = ["fm"] }', "policy.secrets.sex.edges", "pairs of values, not text"),
@@ -125,6 +126,7 @@ SETTINGS: list[tuple[str, str, str, str]] = [
     (CELLS, f"{CELLS}\nmechanism = {{ hierarchical = {{}}, ordered = {{}} }}", "releases.cells.mechanism", "exactly one"),
     (CELLS, f"{CELLS}\nmechanism = {{ hierarchical = 5 }}", "releases.cells.mechanism.hierarchical", "not a number"),
     (CELLS, f"{CELLS}\nmechanism = {{ hierarchical = {{ fanout = [2] }} }}", "releases.cells.mechanism.hierarchical.fanout", "whole number"),
+    (CELLS, f"{CELLS}\nmechanism = {{ hierarchical = {{ fanout = {10**30} }} }}", "releases.cells.mechanism.hierarchical.fanout", "at most 2^40"),
     (CELLS, f"{CELLS}\npresent = {{ format = 5 }}", "releases.cells.present.format", "not a number"),
     (CELLS, f"{CELLS}\npresent = {{ format = {{ csv = 1 }} }}", "releases.cells.present.format", "not a table"),
     (CELLS, f"{CELLS}\npresent = {{ format = [5] }}", "releases.cells.present.format", "expected texts, got a number"),
@@ -268,6 +270,8 @@ def test_what_is_right_is_still_read() -> None:
     assert secrets_from_spec(secrets.to_spec()) == secrets
     first, past = bounds(axis(), *ends([1, 2], [3, 9]))
     assert (first.tolist(), past.tolist()) == ([1, 2], [4, 10])
+    wide = resolve(td.CDF("age", bins={"age": 10**30}), DOMAIN).axis
+    assert wide is not None and wide.size == 1
     # Names of groups that no special cell bears, on an attribute that has both special cells.
     assert group({"a": ["f"], "b": ["m"]}).axis is None
 

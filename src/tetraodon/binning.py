@@ -147,7 +147,7 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
         width = exact(items[0], place) / (1 if isinstance(attribute, Categorical) else attribute.width)
         if width.denominator != 1 or width < 1:
             raise SpecificationError(f"{place}: a multiple of the declared cell.")
-        return True, cells // int(width), []
+        return True, cells // min(int(width), len(cells)), []  # one bin, if the width exceeds them all
     lower = [_boundary(attribute, v, place) for v in items]
     if not lower or sorted(set(lower)) != lower or lower[0] != 0:
         raise SpecificationError(f"{place}: increasing lower ends, the first one the declared low.")

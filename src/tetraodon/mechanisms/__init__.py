@@ -16,11 +16,14 @@ from ..exact import Number, exact, show
 from ..reading import table
 
 Levels = Literal["uniform", "geometric", "optimal"]
+MAX_SIZE = 2**40  # no axis is longer
 
 
 def _check(fanout: int, levels: str, where: str) -> None:
     if isinstance(fanout, bool) or not isinstance(fanout, int) or fanout < 2:
         raise SpecificationError(f"{where}.fanout: a whole number of at least 2.")
+    if fanout > MAX_SIZE:
+        raise SpecificationError(f"{where}.fanout: at most 2^40.")
     if levels not in ("uniform", "geometric", "optimal"):
         raise SpecificationError(f'{where}.levels: "uniform", "geometric" or "optimal".')
 
@@ -104,6 +107,8 @@ class OrderedHierarchical:
         _check(fanout, levels, "OrderedHierarchical")
         if block is not None and (isinstance(block, bool) or not isinstance(block, int) or block < 1):
             raise SpecificationError("OrderedHierarchical.block: a whole number of at least 1.")
+        if block is not None and block > MAX_SIZE:
+            raise SpecificationError("OrderedHierarchical.block: at most 2^40.")
         share = None if split is None else exact(split, "OrderedHierarchical.split")
         if share is not None and not 0 < share < 1:
             raise SpecificationError("OrderedHierarchical.split: between 0 and 1.")
