@@ -76,7 +76,7 @@ SETTINGS: list[tuple[str, str, str, str]] = [
     (SECRETS, 'sex = { partition = { by = { f = ["a"], m = { x = 1 } } } }', "policy.secrets.sex.partition.by", "a list"),
     (SECRETS, "sex = { partition = { by = { f = 2020-01-01, m = 1 } } }", "policy.secrets.sex.partition.by", "date"),
     (SECRETS, "sex = { partition = { blocks = [2] } }", "policy.secrets.sex.partition.blocks", "expected a number"),
-    (SECRETS, "sex = { partition = { blocks = {} } }", "policy.secrets.sex.partition.blocks", "at least one"),
+    (SECRETS, "sex = { partition = { blocks = {} } }", "policy.secrets.sex.blocks", "no number of blocks"),
     (SECRETS, "age = { edges = 5 }", "policy.secrets.age.edges", "pairs of values, not a number"),
     (SECRETS, "age = { edges = [1, 2] }", "policy.secrets.age.edges", "pairs of values, not a number"),
     (SECRETS, 'sex = { edges = ["fm"] }', "policy.secrets.sex.edges", "pairs of values, not text"),

@@ -125,6 +125,8 @@ def _partition_axis(
     if n > MAX_ARRAY:
         raise Unsupported(f"{where}: blocks of more than 2^25 cells; declare coarser cells.")
     if secrets.blocks is not None:
+        if isinstance(secrets.blocks, tuple) and name not in dict(secrets.blocks):
+            raise SpecificationError(f"{where}.blocks: no number of blocks for this attribute; give one.")
         count = dict(secrets.blocks)[name] if isinstance(secrets.blocks, tuple) else secrets.blocks
         labels: Ints = np.arange(n, dtype=np.int64) * min(count, n) // n
     else:

@@ -124,10 +124,6 @@ class Partition:
         if (blocks is None) == (by is None):
             raise SpecificationError("Partition: give either blocks or by.")
         if isinstance(blocks, Mapping):
-            if not blocks:
-                raise SpecificationError(
-                    "Partition.blocks: at least one attribute with its number of blocks."
-                )
             blocks_told: Any = tuple((str(n), _count(k, f"Partition.blocks.{n}")) for n, k in blocks.items())
         else:
             blocks_told = None if blocks is None else _count(blocks, "Partition.blocks")
