@@ -44,11 +44,10 @@ def answers(strategy: Strategy, noisy: Noisy) -> Answers:
     cells = strategy.weights.estimate(chain, levels)
     asked, total = strategy.resolved.workload, float(noisy.total)
     if isinstance(asked, Rows):
-        linear = cells @ asked.matrix.T.astype(np.float64)
-        half = strategy.half_widths(strategy.answer_variance())
-        scaled = linear / asked.denominator
+        linear = cells @ asked.matrix.T.astype(np.float64) / asked.denominator
+        half = strategy.half_widths(strategy.answer_variance(), strategy.jumps) / asked.denominator
         low, high = _possible(strategy, noisy)
-        return _around(scaled, scaled, half / asked.denominator, low, high)
+        return _around(np.clip(linear, low, high), linear, half, low, high)
     half = strategy.half_widths(strategy.answer_variance())
     if isinstance(asked, Cells) and not _in_order(strategy):
         return _around(np.clip(cells, 0.0, total), cells, half, 0.0, total)
@@ -75,8 +74,10 @@ def _around(
     values: Floats, linear: Floats, half: Floats, low: float, high: float,
     prefix: Floats | None = None, raw: Floats | None = None,
 ) -> Answers:  # fmt: skip
-    lower = np.clip(linear - half, low, high)
-    upper = np.clip(linear + half, low, high)
+    least, most = linear - half, linear + half
+    astray = (most < low) | (least > high)  # the interval missed everything possible, so it tells nothing
+    lower = np.where(astray, low, np.clip(least, low, high))
+    upper = np.where(astray, high, np.clip(most, low, high))
     return Answers(values, np.minimum(lower, values), np.maximum(upper, values), prefix, raw)
 
 

@@ -83,12 +83,14 @@ def _quantiles(
     assert axis is not None and answers.prefix is not None and answers.raw_prefix is not None
     half = strategy.half_widths(strategy.weights.prefix_variance)
     n, prefix, raw = axis.n_ordinary, answers.prefix, answers.raw_prefix
-    high = np.maximum.accumulate(raw + half, axis=1)
-    low = np.maximum.accumulate(np.maximum(raw - half, 0.0), axis=1)
     best = quantile_positions(prefix, query.levels, n)
-    # The earliest position that could have reached the share of the records, and the latest.
-    first = np.minimum(_reached(high, low[:, n], query.levels, n), best)
-    last = np.maximum(_reached(low, high[:, n], query.levels, n), best)
+    # Position q stays possible while F(q) may reach the share and F(q − 1) may fall short of it: two intervals of its own
+    # hold at the true q, however many other positions there are. Published: from the first possible one to the last.
+    high, low = raw + half, np.maximum(raw - half, 0.0)
+    most = np.maximum.accumulate(high[:, 1 : n + 1], axis=1)
+    least = np.minimum.accumulate(low[:, n - 1 :: -1], axis=1)[:, ::-1]
+    first = np.minimum(_below(most, low[:, n], query.levels, 1 - 1e-12), best)
+    last = np.maximum(_below(least, high[:, n], query.levels, 1 + 1e-12) - 1, best)
     columns = _attributes(groups, len(query.levels))
     columns["level"] = np.tile([float(q) for q in query.levels], len(prefix))
     named = texts(axis)
@@ -97,10 +99,10 @@ def _quantiles(
     return columns
 
 
-def _reached(prefix: Floats, total: Floats, levels: tuple[Fraction, ...], n: int) -> NDArray[np.int64]:
-    found = np.empty((len(prefix), len(levels)), dtype=np.int64)
+def _below(rising: Floats, total: Floats, levels: tuple[Fraction, ...], slack: float) -> NDArray[np.int64]:
+    """Shape (groups, levels): how many entries of a group's rising row lie below the level's share of its total."""
+    found = np.empty((len(rising), len(levels)), dtype=np.int64)
     for j, level in enumerate(levels):
-        for group in range(len(prefix)):
-            target = float(level) * total[group] * (1 - 1e-12)
-            found[group, j] = min(int(np.searchsorted(prefix[group, 1 : n + 1], target)), n - 1)
+        for group, row in enumerate(rising):
+            found[group, j] = np.searchsorted(row, float(level) * total[group] * slack)
     return found

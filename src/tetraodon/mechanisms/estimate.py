@@ -280,13 +280,10 @@ def _ranges(weights: Weights, lows: Ints, highs: Ints) -> Floats:
         b.up(weights, depth)
     i, j = a.block, b.block
     slope_b, spread_b = np.where(at_end, 1.0, b.slope), np.where(at_end, 0.0, b.spread)
-    far = weights.links
-    points = [i, i + 1, j, j + 1]
-    coefficients = [-(1 - a.slope), -a.slope, 1 - slope_b, slope_b]
-    total = a.spread + spread_b
-    for p, c in zip(points, coefficients, strict=True):
-        for q, d in zip(points, coefficients, strict=True):
-            total = total + c * d * far.covariance(p, q)
+    points = np.stack([i, i + 1, j, j + 1])
+    factors = np.stack([a.slope - 1, -a.slope, 1 - slope_b, slope_b])
+    shared = weights.links.covariance(points[:, None], points[None, :])
+    total = a.spread + spread_b + np.einsum("pn,qn,pqn->n", factors, factors, shared)
     out = np.where(np.isnan(out), total, out)
     return np.maximum(np.where(lows == highs, 0.0, out), 0.0)
 

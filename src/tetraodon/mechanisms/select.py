@@ -1,196 +1,35 @@
-"""Which mechanism, fan-out and budget split: by exact expected error for the stated workload, from public inputs only.
+"""Which mechanism, fan-out and budget: by exact expected error for the stated workload, from public inputs only.
 
-Splits are searched in floating point and then rounded to integer weights; the price and the error that are reported are
-those of the rounded weights, exact.
+Shapes are screened and their budgets improved in a floating-point model (``search``), then rounded to integer weights; the
+price and the error that are reported are those of the rounded weights, exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 
-from ..axes import Axis
 from ..errors import SpecificationError, Unsupported
 from ..graphs import Graph
-from ..quotient import quotient
 from ..sensitivity import largest_move, rows
-from ..workload import Cells, Prefixes, Resolved, Rows
-from . import Direct, Hierarchical, Identity, Mechanism, Ordered, OrderedHierarchical
+from ..workload import Resolved, Rows
+from . import Direct, Hierarchical, Identity, Levels, Mechanism, Ordered, OrderedHierarchical
 from .forest import Forest
-from .strategy import Strategy, build, build_rows, free_bounds
-from .variance import posterior
+from .search import Search, Shape
+from .strategy import Strategy, build, build_rows
+from .variance import Floats
 
 FANOUTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64)
-WEIGHT_TOTAL = 1 << 16
-ROUNDS = 14
+KINDS: tuple[Levels, ...] = ("optimal", "uniform", "geometric")
 MAX_TREE = 2**23
-LONG_CHAIN = 256
-
-
-@dataclass(frozen=True)
-class Split:
-    """A shape with relative budgets (floats while searching): the chain's and each level's."""
-
-    forest: Forest
-    chain: float
-    levels: tuple[float, ...]
-
-    @property
-    def integers(self) -> tuple[int, tuple[int, ...]]:
-        """The same shares as integer weights; a row that is released keeps at least 1."""
-        whole = self.chain + sum(self.levels)
-
-        def rounded(share: float) -> int:
-            return max(1, round(share / whole * WEIGHT_TOTAL)) if share > 0 else 0
-
-        return rounded(self.chain), tuple(rounded(v) for v in self.levels)
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What the search for budgets needs to know about a query under a policy, computed once.
-
-    Attributes:
-        resolved, graph: the query and the policy's graph.
-        free: prefix rows that no edge changes.
-    """
-
-    resolved: Resolved
-    graph: Graph
-
-    @property
-    def free(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        return _free(self)
-
-    def chain_move(self, forest: Forest) -> int:
-        """Largest move of the chain's rows alone."""
-        kept = np.flatnonzero(~self.free[forest.ends])
-        if not len(kept):
-            return 0
-        return largest_move(self.resolved, self.graph, (forest.chain_rows(kept, 1),)).value
-
-    def error(self, split: Split, crossing: int) -> float:
-        """Error of the workload times cost², for continuous Laplace noise, if the cost were the sum of its parts."""
-        cost = crossing * split.chain + 2 * sum(split.levels)
-        forest = split.forest
-        free = self.free[forest.ends]
-        if forest.n_blocks > LONG_CHAIN:  # far from its ends a chain looks the same everywhere
-            forest = Forest(forest.block * LONG_CHAIN, forest.block, forest.fanout)
-            free = np.append(free[: LONG_CHAIN - 1], free[-1])
-        loud = 2 / split.chain**2 if split.chain > 0 else math.inf
-        found = posterior(forest, np.where(free, 0.0, loud), [2 / w**2 for w in split.levels])
-        asked = self.resolved.workload
-        mean = found.cells if isinstance(asked, Cells) else found.all_ranges
-        if isinstance(asked, Prefixes):
-            mean = found.prefixes
-        return mean * cost**2
-
-    def optimal(self, split: Split, crossing: int) -> Split:
-        """Improve the budgets: at the optimum, each row kind's share of the cost is its share of the error.
-
-        The error is homogeneous of degree −2 in the budgets, so its logarithmic derivatives sum to −2; a multiplicative
-        step towards their shares is repeated, and the best split seen is kept.
-        """
-        names = len(split.levels) + 1
-        weights = np.array([split.chain, *split.levels])
-        price = np.array([float(crossing), *[2.0] * len(split.levels)])
-        active = (weights > 0) & (price > 0)
-
-        def value(w: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
-            return self.error(Split(split.forest, float(w[0]), tuple(map(float, w[1:]))), crossing)
-
-        best, best_weights, step = value(weights), weights, 1.0
-        for _ in range(ROUNDS):
-            shares = np.zeros(names)
-            cost = float(price @ best_weights)
-            bare = best / cost**2
-            for i in np.flatnonzero(active):
-                moved = best_weights.copy()
-                moved[i] *= 1.01
-                shares[i] = max(1e-9, math.log(bare) - math.log(value(moved) / float(price @ moved) ** 2))
-            ratio = shares[active] / shares.sum() / (price * best_weights / cost)[active]
-            fresh = best_weights.copy()
-            fresh[active] *= np.clip(ratio, 0.05, 20.0) ** step
-            found = value(fresh)
-            if found >= best * (1 - 1e-5):
-                step /= 2
-                if step < 0.2:
-                    break
-            if found < best:
-                best, best_weights = found, fresh
-        return Split(split.forest, float(best_weights[0]), tuple(map(float, best_weights[1:])))
-
-
-@lru_cache(maxsize=8)
-def _free(search: Search) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return free_bounds(search.resolved, search.graph)
-
-
-def _levels(kind: str, forest: Forest) -> tuple[float, ...]:
-    if kind == "geometric":
-        return tuple(forest.fanout ** (depth / 3) for depth in range(1, forest.height + 1))
-    return (1.0,) * forest.height
-
-
-def _reach(resolved: Resolved, graph: Graph) -> int:
-    """Largest distance along the axis that an edge spans; all of it if an edge joins the ends, or a star is joined."""
-    size = resolved.n_positions
-    small = graph.project(resolved.domain.names)
-    if resolved.axis is None or small.kind == "flat":
-        return size
-    axis = quotient(small.axis(resolved.axis.name), resolved.axis.labels)
-    if Axis(axis.base, stars=axis.stars).has_edges or axis.widest[0] >= axis.base - 1:
-        return size
-    return max(1, axis.widest[0])
-
-
-def _split(search: Search, forest: Forest, levels: str, share: Fraction | None) -> Split:
-    """Starting or final budgets of a forest."""
-    crossing = search.chain_move(forest)
-    inside = _levels(levels, forest)
-    tree = 2 * sum(inside)
-    if not crossing:
-        # Free ends cost nothing; without a tree they are everything.
-        split = Split(forest, 0.0 if inside else 1.0, inside)
-    elif share is not None and inside:
-        split = Split(forest, float(share / (1 - share)) * tree / crossing, inside)
-    else:
-        split = Split(forest, tree / crossing / 2 if inside else 1.0, inside)
-        if inside and levels != "optimal":
-            split = _best_share(search, split, crossing)
-    return search.optimal(split, crossing) if levels == "optimal" and inside and share is None else split
-
-
-def _best_share(search: Search, split: Split, crossing: int) -> Split:
-    """The chain's budget of least error, the levels' kept in proportion (golden section on its logarithm)."""
-
-    def at(x: float) -> Split:
-        return Split(split.forest, math.exp(x), split.levels)
-
-    middle = math.log(split.chain)
-    low, high, ratio = middle - 5, middle + 4, (math.sqrt(5) - 1) / 2
-    a, b = high - ratio * (high - low), low + ratio * (high - low)
-    fa, fb = search.error(at(a), crossing), search.error(at(b), crossing)
-    for _ in range(22):
-        if fa < fb:
-            high, b, fb = b, a, fa
-            a = high - ratio * (high - low)
-            fa = search.error(at(a), crossing)
-        else:
-            low, a, fa = a, b, fb
-            b = low + ratio * (high - low)
-            fb = search.error(at(b), crossing)
-    return at((low + high) / 2)
-
-
-def _built(search: Search, mechanism: Mechanism, split: Split, epsilon: Fraction) -> Strategy:
-    chain, levels = split.integers
-    return build(mechanism, search.resolved, search.graph, epsilon, split.forest, chain, levels)
+MAX_ROWS = 2**12
+SHARES = 10**6
+SMALL, MEDIUM = 64, 2**16
+FEW = 512
+KEPT, SLOW_KEPT = (16, 6, 3), (6, 3, 2)
 
 
 def price(mechanism: Mechanism, resolved: Resolved, graph: Graph, epsilon: Fraction) -> Strategy:
@@ -199,56 +38,85 @@ def price(mechanism: Mechanism, resolved: Resolved, graph: Graph, epsilon: Fract
     Raises:
         SpecificationError: the mechanism does not apply to this query.
     """
-    size, where = resolved.n_positions, f"mechanism {next(iter(mechanism.to_spec()))!r}"
+    return _priced(mechanism, Search(resolved, graph, epsilon))
+
+
+def _priced(mechanism: Mechanism, search: Search) -> Strategy:
+    resolved, size = search.resolved, search.resolved.n_positions
+    where = f"mechanism {next(iter(mechanism.to_spec()))!r}"
     if isinstance(mechanism, Direct):
         if not isinstance(resolved.workload, Rows):
             raise SpecificationError(f"{where}: for Sum, Mean and Linear; use 'identity' or 'auto' here.")
-        return _direct(mechanism, resolved, graph, epsilon)
+        return _direct(mechanism, search)
     if resolved.query.word == "mean":
         raise SpecificationError(f"{where}: a Mean is released through its total; use 'direct' or 'auto'.")
-    search = Search(resolved, graph)
     if isinstance(mechanism, Identity):
         forest = Forest(size, size, max(size, 2))
-        return build(mechanism, resolved, graph, epsilon, forest, 0 if size > 1 else 1, (1,) * forest.height)
+        return _built(mechanism, search, forest, 0 if size > 1 else 1, (1,) * forest.height)
     if size == 1:
         raise SpecificationError(
             f"{where}: needs an axis of at least two cells; use 'identity' or 'auto' here."
         )
     if isinstance(mechanism, Ordered):
-        return build(mechanism, resolved, graph, epsilon, Forest(size, 1, 2), 1, ())
+        return _built(mechanism, search, Forest(size, 1, 2), 1, ())
     if size > MAX_TREE:
         raise Unsupported(f"{where}: trees are offered up to 2^23 cells.")
-    if isinstance(mechanism, Hierarchical):
-        block, share = size, None
-    else:
-        block, share = min(mechanism.block or _reach(resolved, graph), size), mechanism.split
-    forest = Forest(size, block, mechanism.fanout)
-    if share is not None and forest.height and search.chain_move(forest):
-        return _at_share(search, mechanism, forest, share, epsilon)
-    return _built(search, mechanism, _split(search, forest, mechanism.levels, share), epsilon)
+    shape, share = search.shape(size, mechanism.fanout), None
+    if isinstance(mechanism, OrderedHierarchical):
+        block = search.reach if mechanism.block is None else mechanism.block
+        shape, share = search.shape(min(block, size), mechanism.fanout), mechanism.split
+    if share is not None and shape.active[0] and shape.active[1:].any():
+        return _at_share(mechanism, shape, share)
+    return _at_best(mechanism, shape)
 
 
-def _at_share(
-    search: Search,
-    mechanism: OrderedHierarchical | Hierarchical,
-    forest: Forest,
-    share: Fraction,
-    epsilon: Fraction,
+def _at_best(mechanism: Hierarchical | OrderedHierarchical, shape: Shape) -> Strategy:
+    """The budget that ``levels`` means. Where pieces of unequal depth cost less than the model takes them for, or the model
+    ranks by something smoother than the stated error, "optimal" is the best of all three by exact error."""
+    first = _with_budget(mechanism, shape, mechanism.levels)
+    is_modelled = _slack(first, shape) == 1 and not shape.search.by_answer
+    if mechanism.levels != "optimal" or is_modelled or shape.forest.size > MEDIUM:
+        return first
+    tried = [first, *(_with_budget(mechanism, shape, kind) for kind in KINDS[1:])]
+    return min(tried, key=lambda s: s.expected_error)
+
+
+def _with_budget(mechanism: Mechanism, shape: Shape, levels: Levels) -> Strategy:
+    return _built(mechanism, shape.search, shape.forest, *shape.weights(shape.chosen(levels)))
+
+
+def _slack(strategy: Strategy, shape: Shape) -> Fraction:
+    """The exact cost as a share of what the model takes it for."""
+    paid = sum(int(m) * p.weight for m, p in zip(shape.moves, strategy.parts, strict=True))
+    return Fraction(strategy.move.value, paid) if paid else Fraction(1)
+
+
+def _built(
+    mechanism: Mechanism, search: Search, forest: Forest, chain: int, levels: tuple[int, ...]
 ) -> Strategy:
-    """Exactly the stated share: crossing·w_chain : 2·Σ w_level = share : 1 − share."""
-    inside = Split(forest, 0.0, _levels(mechanism.levels, forest)).integers[1]
-    crossing, tree = search.chain_move(forest), 2 * sum(inside)
-    chain = share.numerator * tree
-    rest = (share.denominator - share.numerator) * crossing
-    common = math.gcd(chain, rest)
-    chain, rest = chain // common, rest // common
-    levels = tuple(w * rest for w in inside)
-    common = math.gcd(chain, *levels)
-    levels = tuple(w // common for w in levels)
-    return build(mechanism, search.resolved, search.graph, epsilon, forest, chain // common, levels)
+    return build(mechanism, search.resolved, search.graph, search.epsilon, forest, chain, levels, search.free)
 
 
-def _direct(mechanism: Direct, resolved: Resolved, graph: Graph, epsilon: Fraction) -> Strategy:
+def _at_share(mechanism: OrderedHierarchical | Hierarchical, shape: Shape, share: Fraction) -> Strategy:
+    """The stated share, to within 1/SHARES²: crossing·w_chain : Σ move·w_level = share : 1 − share."""
+    share = share.limit_denominator(SHARES)
+    if not 0 < share < 1:
+        raise SpecificationError(f"OrderedHierarchical.split: from 1/{SHARES} to 1 − 1/{SHARES}.")
+    kind = mechanism.levels
+    budget = shape.budget("uniform" if kind == "optimal" else kind)
+    budget = np.append(float(share), float(1 - share) * budget[1:] / budget[1:].sum())
+    if kind == "optimal":
+        budget = shape.optimal(budget, chain=float(share))
+    inside = shape.weights(budget)[1]
+    tree = sum(w * int(m) for w, m in zip(inside, shape.moves[1:], strict=True))
+    chain, rest = share.numerator * tree, (share.denominator - share.numerator) * shape.crossing
+    common = math.gcd(chain, *(w * rest for w in inside))
+    levels = tuple(w * rest // common for w in inside)
+    return _built(mechanism, shape.search, shape.forest, chain // common, levels)
+
+
+def _direct(mechanism: Direct, search: Search) -> Strategy:
+    resolved, graph, epsilon = search.resolved, search.graph, search.epsilon
     if resolved.query.word != "mean":
         return build_rows(mechanism, resolved, graph, epsilon, (1,))
     asked = resolved.workload
@@ -263,66 +131,97 @@ def _direct(mechanism: Direct, resolved: Resolved, graph: Graph, epsilon: Fracti
 def candidates(resolved: Resolved, graph: Graph, epsilon: Fraction) -> list[Strategy]:
     """The best strategy of each applicable family, best first.
 
-    Every named mechanism at its default options is among those compared, so the first is at least as good as each.
+    Along an ordered axis, trees of many fan-outs and blocks are compared, the named mechanisms at their default block
+    among them.
     """
-    if isinstance(resolved.workload, Rows):
-        found = [price(Direct(), resolved, graph, epsilon)]
-        if resolved.query.word != "mean" and resolved.n_positions <= 2**12:
-            found += _named((Identity(), Ordered()), resolved, graph, epsilon)
-        return _ranked(found)
-    found = _named((Identity(), Ordered()), resolved, graph, epsilon)
-    size = resolved.n_positions
-    in_order = resolved.axis is not None and resolved.axis.is_run and 2 < size <= MAX_TREE
-    if in_order:
-        search = Search(resolved, graph)
-        reach = _reach(resolved, graph)
-        blocks = {min(size - 1, max(2, b)) for b in (reach, reach // 2, reach * 2, reach * 4)}
-        found.append(_best_tree(search, epsilon, {size}, lambda f, b: Hierarchical(f, "optimal")))
-        if reach < size - 1:
-            found.append(
-                _best_tree(search, epsilon, blocks, lambda f, b: OrderedHierarchical(f, "optimal", b))
-            )
-    return _ranked(found)
-
-
-def _named(
-    mechanisms: Iterable[Mechanism], resolved: Resolved, graph: Graph, epsilon: Fraction
-) -> list[Strategy]:
-    found = []
-    for mechanism in mechanisms:
-        if isinstance(mechanism, Ordered) and resolved.n_positions == 1:
-            continue
-        found.append(price(mechanism, resolved, graph, epsilon))
-    return found
-
-
-def _best_tree(
-    search: Search, epsilon: Fraction, blocks: Iterable[int], name: Callable[[int, int], Mechanism]
-) -> Strategy:
-    """Screen fan-outs and blocks with uniform levels, polish the best few, price them and keep the best."""
-    screened = []
-    for block in sorted(blocks):
-        crossing = search.chain_move(Forest(search.resolved.n_positions, block, 2))
-        heights: set[int] = set()
-        for fanout in FANOUTS:
-            forest = Forest(search.resolved.n_positions, block, fanout)
-            if fanout > 3 and forest.height == 1 and 1 in heights:
-                continue  # the same tree again: every piece is a cell
-            heights.add(forest.height)
-            split = Split(
-                forest,
-                sum(_levels("uniform", forest)) / max(crossing, 1) if crossing else 0.0,
-                _levels("uniform", forest),
-            )
-            screened.append((search.error(split, crossing), fanout, block, split, crossing))
-    screened.sort(key=lambda item: item[0])
-    polished = []
-    for _, fanout, block, split, crossing in screened[:4]:
-        better = search.optimal(split, crossing)
-        polished.append((search.error(better, crossing), fanout, block, better))
-    _, fanout, block, split = min(polished, key=lambda item: item[0])
-    return _built(search, name(fanout, block), split, epsilon)
-
-
-def _ranked(found: list[Strategy]) -> list[Strategy]:
+    search = Search(resolved, graph, epsilon)
+    size, own = resolved.n_positions, isinstance(resolved.workload, Rows)
+    found: list[Strategy] = [_priced(Direct(), search)] if own else []
+    if resolved.query.word == "mean" or (own and size > MAX_ROWS):
+        return found
+    found.append(_priced(Identity(), search))
+    if size > 1:
+        found.append(_priced(Ordered(), search))
+    in_order = resolved.axis is not None and resolved.axis.is_run
+    if in_order and 1 < size <= MAX_TREE:
+        found.append(_best_tree(search, [size]))
+        reach = search.reach
+        if 1 < reach < size:
+            factors = (1, 4, 8) if not search.by_answer else (1,)
+            others = {min(size - 1, max(2, reach * k // 2)) for k in factors}
+            found.append(_best_tree(search, [reach, *sorted(others - {reach})]))
+        elif reach == 1 and size > 2:
+            found.append(_best_tree(search, sorted({2, min(4, size - 1)})))
     return sorted(found, key=lambda s: s.expected_error)
+
+
+def _best_tree(search: Search, blocks: list[int]) -> Strategy:
+    """Screen all shapes, improve the budgets of fewer and fewer of them, price the last few exactly, keep the best.
+
+    Args:
+        blocks: the default one first.
+    """
+    size = search.resolved.n_positions
+    counts = KEPT
+    if search.by_answer or size > MEDIUM:
+        counts = SLOW_KEPT if size > FEW else KEPT
+    shapes = list(_shapes(search, blocks))
+    kept = [(_score(shape, b), shape, b) for shape in shapes for b in shape.starts[:1]]
+    for count, rounds, starts in zip(counts[:2], (2, 4), (1, 2), strict=True):
+        improved = []
+        for _, shape, budget in _least(kept, count):
+            tried = [shape.optimal(b, rounds) for b in (budget, *shape.starts[1:starts])]
+            better = min(tried, key=shape.error)
+            improved.append((_score(shape, better), shape, better))
+        kept = improved
+    last = [shape for _, shape, _ in _least(kept, counts[2] if size <= MEDIUM else 1)]
+    if search.by_answer and size <= SMALL:
+        # Deep trees have too many budgets for stated answers to be screened by a few.
+        last += [s for s in shapes if s.forest.block == blocks[0] and s.is_deep and s not in last]
+    return min((_named(shape) for shape in last), key=lambda s: s.expected_error)
+
+
+def _least(kept: list[tuple[float, Shape, Floats]], count: int) -> list[tuple[float, Shape, Floats]]:
+    return sorted(kept, key=lambda item: item[0])[:count]
+
+
+def _score(shape: Shape, budget: Floats) -> float:
+    """The model's error, corrected on short axes for a cost below that of the parts."""
+    error = shape.error(budget)
+    if shape.forest.size > SMALL:
+        return error
+    built = _built(Hierarchical(2), shape.search, shape.forest, *shape.weights(budget))
+    return error * float(_slack(built, shape)) ** 2
+
+
+def _named(shape: Shape) -> Strategy:
+    """The strategy of a shape, by the name under which it can be asked for again."""
+    forest = shape.forest
+    if forest.block < forest.size:
+        return _at_best(OrderedHierarchical(forest.fanout, "optimal", forest.block), shape)
+    return _at_best(Hierarchical(forest.fanout, "optimal"), shape)
+
+
+def _shapes(search: Search, blocks: Iterable[int]) -> Iterator[Shape]:
+    """Every block with every fan-out that cuts it differently."""
+    size = search.resolved.n_positions
+    for block in blocks:
+        seen = set()
+        for fanout in FANOUTS:
+            cuts = _cuts(size, block, fanout)
+            if cuts not in seen:
+                seen.add(cuts)
+                yield search.shape(block, fanout)
+
+
+def _cuts(size: int, block: int, fanout: int) -> frozenset[tuple[int, int]]:
+    """(width, width of its pieces) of every piece that is cut."""
+    found: set[tuple[int, int]] = set()
+    waiting = {block, size - block * ((size - 1) // block)}
+    while waiting:
+        width = waiting.pop()
+        step = -(-width // fanout)
+        if width > 1 and (width, step) not in found:
+            found.add((width, step))
+            waiting |= {step, width - step * ((width - 1) // step)}
+    return frozenset(found)

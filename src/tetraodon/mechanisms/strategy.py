@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import noise
-from ..axes import Axis, Bools, Ints
+from ..axes import Bools, Ints
 from ..errors import Unsupported
 from ..graphs import Graph
-from ..quotient import label_change, quotient
 from ..sensitivity import Move, Sensitivity, describe, largest_move, rows
 from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
 from .estimate import Weights
-from .forest import Forest
+from .forest import Forest, Level
 from .variance import Floats, Posterior, posterior
 
 if TYPE_CHECKING:
@@ -33,9 +32,15 @@ if TYPE_CHECKING:
 MAX_CELLS = 10**8
 LARGEST_SUM = 2**61
 COVERAGE = Fraction(95, 100)
+LEAST_VARIANCE = 1e-100
 # Half-width of the 95 % interval of one Laplace variable in standard deviations, −ln(0.05)/√2; no sum of independent
 # Laplace variables needs more (docs/mechanisms.md).
 WIDEST = -math.log(0.05) / math.sqrt(2)
+# Least variance of a noisy row of a tree in the reconstruction, absolute and as a share of the largest, lest least squares
+# lose its digits. A larger one than the true one only overstates errors, by less than this.
+QUIET, UNEVEN = 1e-6, 1e-10
+# The 95 % interval of one discrete draw exceeds WIDEST·σ by at most this (it is a whole number); times its weight.
+JUMP = 0.51
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +129,8 @@ class Strategy:
     def variance(self, part: Part) -> Floats:
         """Shape (rows,): exact variance of the sampler for each row; infinite for rows that are not released."""
         scale = self.scale(part)
-        loud = math.inf if scale is None else noise.discrete_laplace_variance(scale)
+        # A noisy row never counts as exact, however small its noise.
+        loud = math.inf if scale is None else max(noise.discrete_laplace_variance(scale), LEAST_VARIANCE)
         return np.where(part.exact, 0.0, loud)
 
     @property
@@ -143,18 +149,39 @@ class Strategy:
         return sum(int(p.exact.sum()) for p in self.parts)
 
     @cached_property
+    def _assumed(self) -> tuple[Floats, list[float]]:
+        chain, *levels = self.parts
+        found = [float(self.variance(p)[0]) for p in levels]
+        return assumed(self.variance(chain), found)
+
+    @cached_property
     def weights(self) -> Weights:
         """Data-independent part of the reconstruction (forests only)."""
         assert self.forest is not None
-        chain, *levels = self.parts
-        return Weights(self.forest, self.variance(chain), tuple(float(self.variance(p)[0]) for p in levels))
+        observed, levels = self._assumed
+        return Weights(self.forest, observed, tuple(levels))
 
     @cached_property
     def posterior(self) -> Posterior:
         """Closed-form covariance structure (forests only)."""
         assert self.forest is not None
-        chain, *levels = self.parts
-        return posterior(self.forest, self.variance(chain), [float(self.variance(p)[0]) for p in levels])
+        return posterior(self.forest, *self._assumed)
+
+    def admit(self, total: int) -> None:
+        """Whether rows over ``total`` records, which are public, stay exact in 64 bits with their noise; asked before charging.
+
+        Raises:
+            Unsupported: a row could exceed 2^61.
+        """
+        largest = 1
+        if self.forest is None:
+            largest = max(
+                int(np.abs(p.layer.matrix).max()) for p in self.parts if isinstance(p.layer, rows.Matrix)
+            )
+        if largest * max(total, 1) >= LARGEST_SUM:
+            raise Unsupported(
+                f"{self.resolved.query.word}: an answer could exceed 2^61 in units of its cell; declare coarser values."
+            )
 
     def observe(self, table: Ints, total: int, reserve: noise.Reserve) -> Noisy:
         """Exact rows plus noise. The noise was reserved before the table was read.
@@ -162,8 +189,9 @@ class Strategy:
         Raises:
             Unsupported: a row could exceed 2^61.
         """
+        self.admit(total)
         values = []
-        for part, true in zip(self.parts, self._apply(table, total), strict=True):
+        for part, true in zip(self.parts, self._apply(table), strict=True):
             scale = self.scale(part)
             if scale is None:
                 values.append(np.where(part.exact, true, 0).astype(np.float64))
@@ -176,17 +204,12 @@ class Strategy:
             values.append(np.clip(noisy, -LARGEST_SUM, LARGEST_SUM).astype(np.float64))
         return Noisy(tuple(values), total)
 
-    def _apply(self, table: Ints, total: int) -> list[Ints]:
+    def _apply(self, table: Ints) -> list[Ints]:
+        """The exact value of every row, int64, shape (groups, rows) per part."""
         if self.forest is not None:
             chain, levels = self.forest.apply(table)
             return [chain, *levels]
-        found = []
-        for part in self.parts:
-            assert isinstance(part.layer, rows.Matrix)
-            if int(np.abs(part.layer.matrix).max()) * max(total, 1) >= LARGEST_SUM:
-                raise Unsupported("the sum could exceed 2^61 in units of its cell; declare coarser values.")
-            found.append(table @ part.layer.matrix.T)
-        return found
+        return [table @ p.layer.matrix.T for p in self.parts if isinstance(p.layer, rows.Matrix)]
 
     def answer_variance(self) -> Floats:
         """Variance of every answer of the workload in one group (the same in all groups), in the rows' own unit."""
@@ -225,15 +248,31 @@ class Strategy:
         """95 % half-width of an answer whose mean squared error is ``expected_error``, in the answer's unit."""
         asked = self.resolved.workload
         scale = asked.denominator if isinstance(asked, Rows) else 1
-        return float(self.half_widths(np.array([self.expected_error * scale**2]))[0]) / scale
+        jump = self.jumps[:1] if self.resolved.query.word == "mean" else self.jumps.mean(keepdims=True)
+        return float(self.half_widths(np.array([self.expected_error * scale**2]), jump)[0]) / scale
 
-    def half_widths(self, variance: Floats) -> Floats:
+    @property
+    def jumps(self) -> Floats:
+        """Shape (answers,), or (1,) for all: weight of one draw of noise in an answer, at most; 0 where it is at most 1."""
+        asked = self.resolved.workload
+        if self.forest is None or not isinstance(asked, Rows):
+            return np.zeros(1)
+        # A record that changes position, or counts nowhere, moves the answer by no more than this.
+        matrix = asked.matrix
+        span = np.maximum(matrix.max(axis=1), 0) - np.minimum(matrix.min(axis=1), 0)
+        return np.where(span > 1, span, 0).astype(np.float64)
+
+    def half_widths(self, variance: Floats, jumps: Floats | float = 0.0) -> Floats:
         """95 % half-widths for answers of given variances, in the rows' own unit (whole numbers).
 
-        Exact quantile where every answer carries one draw of noise; otherwise the bound ``WIDEST``·σ, rounded up.
+        Exact quantile where every answer carries one draw of noise; otherwise ``WIDEST``·σ + ``JUMP``·jump, rounded up.
+
+        Args:
+            variance: shape (answers,).
+            jumps: weight of one draw in each answer where that may exceed 1.
         """
         single = self.single_scale
-        wide = np.ceil(WIDEST * np.sqrt(variance) - 1e-9)
+        wide = np.ceil(WIDEST * np.sqrt(variance) + np.where(variance > 0, JUMP * jumps, 0.0) - 1e-9) + 0.0
         if single is not None:
             told = noise.discrete_laplace_variance(single)
             exact = float(noise.discrete_laplace_quantile(single, COVERAGE))
@@ -255,6 +294,18 @@ class Strategy:
         return self.scale(loud[0]) if own_rows or prefixes else None
 
 
+def assumed(chain: Floats, levels: list[float]) -> tuple[Floats, list[float]]:
+    """Variances of the chain's rows and of each level, as the reconstruction takes them (0 exact, infinite absent)."""
+    if not levels:
+        return chain, levels
+    loud = [v for v in (*chain.tolist(), *levels) if 0 < v < math.inf]
+    floor = max(QUIET, UNEVEN * max(loud, default=0.0))
+
+    return np.where(chain > 0, np.maximum(chain, floor), 0.0), [
+        max(v, floor) if v > 0 else 0.0 for v in levels
+    ]
+
+
 def build(
     mechanism: Mechanism,
     resolved: Resolved,
@@ -263,23 +314,27 @@ def build(
     forest: Forest,
     chain_weight: int,
     level_weights: tuple[int, ...],
+    free: Bools,
 ) -> Strategy:
     """Price a forest with integer budget weights: scales spend ε exactly, free rows are exact.
 
     Args:
         graph: the policy's graph.
         chain_weight, level_weights: relative budget of each row of the chain and of each level.
+        free: what ``free_bounds`` says about the query under this graph.
     """
     if resolved.n_groups * resolved.n_positions > MAX_CELLS:
         raise Unsupported("more than 10^8 cells would have to be published; use coarser bins.")
-    free = free_bounds(resolved, graph)
     parts = [Part("chain", forest.chain_rows(np.arange(forest.n_blocks), 1), chain_weight, free[forest.ends])]
     for level, pieces in enumerate(forest.levels):
-        # A level is free if no edge crosses the end of any of its pieces.
-        still = bool(free[pieces.starts].all() and free[pieces.starts + pieces.widths].all())
-        exact = np.full(len(pieces.starts), still)
+        exact = np.full(len(pieces.starts), is_still(pieces, free))
         parts.append(Part(f"level {level + 1}", forest.level_rows(level, 1), level_weights[level], exact))
     return _priced(mechanism, resolved, graph, epsilon, forest, parts)
+
+
+def is_still(pieces: Level, free: Bools) -> bool:
+    """Whether a level is free: no edge crosses the end of any of its pieces."""
+    return bool(free[pieces.starts].all() and free[pieces.starts + pieces.widths].all())
 
 
 def build_rows(
@@ -306,43 +361,19 @@ def _priced(
     parts: list[Part],
 ) -> Strategy:
     loud = tuple(layer for p in parts if (layer := p.noisy) is not None)
+    # Beyond that, 64-bit sums could wrap and understate the cost.
+    if sum(map(_ceiling, loud)) >= LARGEST_SUM:
+        raise Unsupported(
+            "the rows and their shares of the budget are too large to price exactly; use rounder shares."
+        )
     move = largest_move(resolved, graph, loud) if loud else Move(0, None)
     return Strategy(mechanism, resolved, epsilon, forest, tuple(parts), move)
 
 
-def free_bounds(resolved: Resolved, graph: Graph) -> Bools:
-    """Shape (P + 1,): prefix rows "position < bound" that no edge of the policy changes."""
-    size = resolved.n_positions
-    small = graph.project(resolved.domain.names)
-    touched = np.zeros(size + 2, dtype=np.int64)  # difference array over bounds
-    if small.kind == "flat":
-        for a, b in small.edges():
-            (ga, pa), (gb, pb) = resolved.place(a), resolved.place(b)
-            x, y = np.where(ga < 0, size, pa), np.where(gb < 0, size, pb)
-            apart = (ga != gb) & (ga >= 0) & (gb >= 0)
-            _cross(touched, np.minimum(x, y), np.where(apart, size, np.maximum(x, y)))
-    else:
-        axis = Axis(1)
-        if resolved.axis is not None:
-            axis = quotient(small.axis(resolved.axis.name), resolved.axis.labels)
-        movers = [(g.name, g.labels) for g in resolved.groups]
-        movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
-        if any(label_change(small.axis(n), labels)[0] for n, labels in movers):
-            _cross(touched, np.array([0]), np.array([size]))
-        if axis.is_interval:
-            _cross(touched, axis.first, np.arange(axis.base, dtype=np.int64))
-        else:
-            ends = axis.all_edges()
-            _cross(touched, ends[:, 0], ends[:, 1])
-        for star in range(len(axis.stars)):
-            partners = np.flatnonzero(axis.star_mask(star)).astype(np.int64)
-            cell = np.full(len(partners), axis.base + star, dtype=np.int64)
-            _cross(touched, np.minimum(partners, cell), np.maximum(partners, cell))
-    return np.asarray(np.cumsum(touched)[: size + 1] == 0, dtype=bool)
-
-
-def _cross(touched: Ints, low: Ints, high: Ints) -> None:
-    """Mark the bounds low + 1 … high, which hold ``low`` but not ``high``."""
-    kept = low < high
-    np.add.at(touched, low[kept] + 1, 1)
-    np.add.at(touched, high[kept] + 1, -1)
+def _ceiling(layer: rows.Layer) -> int:
+    """No move of a record changes the weighted rows of a layer by more (a Python integer, which cannot wrap)."""
+    if isinstance(layer, rows.Prefixes):
+        return 2 * layer.weight * layer.count
+    if isinstance(layer, rows.Matrix):
+        return 2 * layer.weight * sum(int(np.abs(row).max()) for row in layer.matrix)
+    return 2 * layer.weight

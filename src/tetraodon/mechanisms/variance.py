@@ -70,51 +70,45 @@ def subtree(
     if key in memo:
         return memo[key]
     step = -(-width // fanout)
-    count = -(-width // step)
+    count = -(-width // step) - 1  # full children; the tail is one more
     inside = levels[1:]
     body = subtree(step, fanout, inside, memo)
-    tail = subtree(width - step * (count - 1), fanout, inside, memo)
+    tail = subtree(width - step * count, fanout, inside, memo)
     nu_body, nu_tail = combine(levels[0], body.below), combine(levels[0], tail.below)
-    whole = nu_body * (count - 1) + nu_tail
-
-    rank = np.arange(count, dtype=np.float64)
-
-    def spread(a: float, z: float) -> Floats:
-        values = np.full(count, a)
-        values[-1] = z
-        return values
-
-    nu = spread(nu_body, nu_tail)
-    left = rank * nu_body
-    if whole > 0:
-        a, g = left / whole, nu / whole
-        var_left, var_own, cross = left - left * a, nu - nu * g, -left * g
-    else:  # every child is known exactly
-        a, g = rank / count, np.full(count, 1 / count)
-        var_left = var_own = cross = np.zeros(count)
-    inner = spread(body.inner, tail.inner)
-    s1, s2 = spread(body.s1, tail.s1), spread(body.s2, tail.s2)
-    kappa = s1 + np.maximum(width - (rank + 1) * step, 0)
-    mean = float(kappa @ nu)
+    whole = nu_body * count + nu_tail
+    # Slope of a child in this piece's count; equal shares where every child is known exactly.
+    g_body, g_tail = (nu_body / whole, nu_tail / whole) if whole > 0 else (1 / (count + 1), 1 / (count + 1))
+    # The sum of the children to the left of child i has slope i·g_body. Σ i and Σ i² over full children, and over all:
+    i1, i2 = count * (count - 1) / 2, (count - 1) * count * (2 * count - 1) / 6
+    all1, all2 = i1 + count, i2 + count * count
+    own_body, own_tail = nu_body * (1 - g_body), nu_tail * (1 - g_tail)
+    # Σ of the prefix sums inside, given the children: child i has weight first − i·step, the tail that of its own inside.
+    first = body.s1 + width - step
+    mean = nu_body * (count * first - step * i1) + nu_tail * tail.s1
+    square = nu_body * (count * first**2 - 2 * first * step * i1 + step**2 * i2) + nu_tail * tail.s1**2
     result = Subtree(
         below=whole,
         inner=width - 1,
-        s1=float(inner @ a + s1 @ g + a[1:].sum()),
-        s2=float(inner @ a**2 + 2 * (a * g) @ s1 + g**2 @ s2 + (a[1:] ** 2).sum()),
-        beta=float(
-            spread(body.beta, tail.beta).sum()
-            + inner @ var_left
-            + s2 @ var_own
-            + 2 * s1 @ cross
-            + var_left[1:].sum()
-        ),
-        total=float(
-            spread(body.total, tail.total).sum() + kappa**2 @ nu - (mean * mean / whole if whole > 0 else 0.0)
-        ),
-        cell_s2=float(g**2 @ spread(body.cell_s2, tail.cell_s2)),
-        cell_beta=float(
-            spread(body.cell_beta, tail.cell_beta).sum() + spread(body.cell_s2, tail.cell_s2) @ var_own
-        ),
+        s1=g_body * (body.inner * i1 + tail.inner * count + count * body.s1 + all1) + g_tail * tail.s1,
+        s2=g_body**2 * (body.inner * i2 + tail.inner * count**2 + 2 * i1 * body.s1 + count * body.s2 + all2)
+        + g_tail * (2 * g_body * count * tail.s1 + g_tail * tail.s2),
+        beta=count * body.beta
+        + tail.beta
+        + nu_body
+        * (
+            body.inner * (i1 - g_body * i2)
+            + tail.inner * (count - g_body * count**2)
+            + all1
+            - g_body * all2
+            - 2 * (body.s1 * g_body * i1 + tail.s1 * g_tail * count)
+        )
+        + count * body.s2 * own_body
+        + tail.s2 * own_tail,
+        total=count * body.total + tail.total + square - (mean * mean / whole if whole > 0 else 0.0),
+        cell_s2=count * g_body**2 * body.cell_s2 + g_tail**2 * tail.cell_s2,
+        cell_beta=count * (body.cell_beta + body.cell_s2 * own_body)
+        + tail.cell_beta
+        + tail.cell_s2 * own_tail,
     )
     memo[key] = result
     return result
@@ -304,7 +298,7 @@ class Posterior:
             self._per_block(self.body.total, self.tail.total).sum()
         )
         points = self.forest.size + 1
-        return 2 * (points * self.prefix_sum - spread) / (points * (points - 1))
+        return max(0.0, 2 * (points * self.prefix_sum - spread) / (points * (points - 1)))
 
 
 def posterior(forest: Forest, observed: float | Floats, levels: Sequence[float]) -> Posterior:
