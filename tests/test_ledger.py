@@ -219,7 +219,7 @@ def test_sums_too_long_to_print_are_refused_all_the_same() -> None:
     ledger = Ledger.in_memory(**TAX)
     for i, odd in enumerate((3, 5, 7)):
         ledger.charge(charge(str(i), Fraction(1, odd**2900)))
-    with pytest.raises(BudgetError, match=r"asks for epsilon 1; about 1 of 1 is left"):
+    with pytest.raises(BudgetError, match=r"asks for epsilon 1; ≈ 1 of 1 is left"):
         ledger.charge(charge("x", 1))
 
 

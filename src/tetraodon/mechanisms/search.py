@@ -280,9 +280,9 @@ class Shape:
             ]
         else:
             leaves, inner = self._leaves, [p for p in parts if p and p not in self._leaves]
-            strides = range(1, min(len(inner) + 2, 7))
+            strides = range(1, min(len(inner) + 2, 5))
             trees = [
-                [*inner[first::stride], *leaves] for stride in strides for first in range(min(stride, 3))
+                [*inner[first::stride], *leaves] for stride in strides for first in range(min(stride, 2))
             ]
             subsets = [[0, *tree] for tree in trees] + (trees if parts[0] == 0 else [])
         even = _whole(self.active.astype(np.float64))
