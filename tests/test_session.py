@@ -220,3 +220,37 @@ def test_attributes_called_like_columns_of_the_answers_are_refused() -> None:
         "lower",
         "upper",
     }
+
+
+def test_questions_of_the_wrong_kind_are_refused_before_anything_is_spent() -> None:
+    made = session()
+    domain = td.Domain(a=td.Integer(0, 9, missing="secret"))
+    other = td.Session(td.Table({"a": [1, None]}, domain), td.Policy(domain, secrets=td.Full()), 1)
+    for ask in (
+        lambda: made.release("age", 1),  # type: ignore[arg-type]
+        lambda: made.plan("age", 1),  # type: ignore[arg-type]
+        lambda: other.release(td.Mean("a", where={"a": ["missing"]}), 1),
+    ):
+        with pytest.raises(SpecificationError):
+            ask()
+    assert made.ledger.spent == other.ledger.spent == 0
+
+
+@pytest.mark.parametrize("epsilon", ["100", "2000", "100000", "1e300"])
+@pytest.mark.parametrize("mechanism", ["identity", "ordered", "hierarchical", "ordered-hierarchical"])
+def test_numbers_stay_finite_whatever_the_budget(epsilon: str, mechanism: str) -> None:
+    """A variance that underflows to 0 would make a noisy row count as exact."""
+    domain = td.Domain(age=td.Integer(0, 99), sex=td.Categorical(["f", "m"]))
+    table = td.Table({"age": [3, 4, 50], "sex": ["f", "m", "f"]}, domain)
+    made = td.Session(table, td.Policy(domain, secrets=td.Full()), "1e301")
+    found = made.release(td.CDF("age", by="sex"), epsilon, mechanism=mechanism)
+    for name in ("value", "lower", "upper"):
+        assert np.isfinite(found.columns[name]).all()
+    assert found.values[-2:] == pytest.approx([2, 1]) and found.half_width >= 0
+
+
+def test_an_interval_that_misses_everything_possible_tells_nothing() -> None:
+    from tetraodon.answers import _around
+
+    told = _around(np.array([[4.0]]), np.array([[40.0]]), np.array([3.0]), 0.0, 4.0)
+    assert (told.lower[0, 0], told.upper[0, 0]) == (0.0, 4.0)

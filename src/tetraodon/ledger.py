@@ -240,7 +240,7 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
             problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
     warnings = tuple(
-        f"row {entry.seq}: {_called(charge)}, epsilon {_show(charge.epsilon)}, {entry.time}: charged, never published."
+        f"row {entry.seq}: {_called(charge)}, epsilon {show(charge.epsilon)}, {entry.time}: charged, never published."
         for entry in entries
         if (charge := entry.charge) and entry.seq not in done
     )
@@ -265,7 +265,7 @@ def _inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
             charged.add(entry.seq)
             spent += entry.charge.epsilon
             if spent > total >= spent - entry.charge.epsilon:
-                problems.append(f"row {entry.seq} spends beyond the total: {_show(spent)} of {_show(total)}.")
+                problems.append(f"row {entry.seq} spends beyond the total: {show(spent)} of {show(total)}.")
             if entry.charge.policy_hash != entries[0].body["policy_hash"]:
                 problems.append(f"row {entry.seq} was priced under another policy than the ledger's.")
         elif entry.kind == "published" and entry.body["charge"] not in charged:
@@ -332,7 +332,7 @@ def _allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> 
         names = " and ".join(repr(each.name) for each in wanted)
         verb = "asks" if len(wanted) == 1 else "together ask"
         raise BudgetError(
-            f"{where}: {names} {verb} for epsilon {_show(asked)}; {_show(left)} of {_show(total)} is left. "
+            f"{where}: {names} {verb} for epsilon {show(asked)}; {show(left)} of {show(total)} is left. "
             "Nothing was spent."
         )
 
@@ -347,10 +347,3 @@ def _spent(entries: Sequence[Entry]) -> Fraction:
 
 def _called(charge: Charge) -> str:
     return f"{charge.name!r}" + (f" (edition {charge.edition!r})" if charge.edition else "")
-
-
-def _show(number: Fraction) -> str:
-    try:
-        return show(number)
-    except ValueError:  # a sum with thousands of digits
-        return f"about {float(number):.6g}"

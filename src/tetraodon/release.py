@@ -247,7 +247,10 @@ class Release:
             SpecificationError: the query was not along an ordered axis, or the range cuts a declared cell.
         """
         axis, prefix, raw = self._along("range")
-        lows, highs = np.atleast_1d(np.asarray(low)), np.atleast_1d(np.asarray(high))
+        try:
+            lows, highs = np.atleast_1d(np.asarray(low)), np.atleast_1d(np.asarray(high))
+        except ValueError:
+            raise SpecificationError("range: two values, or two lists of equal length.") from None
         first, past = bounds(axis, lows, highs)
         value = prefix[:, past] - prefix[:, first]
         single = np.ndim(low) == 0

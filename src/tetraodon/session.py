@@ -166,6 +166,10 @@ class Session:
             LedgerError: the name was released already in this edition. Nothing was spent.
             DataError: the table does not fit its declaration. Nothing was spent.
         """
+        if not isinstance(query, Query):
+            raise SpecificationError(
+                f'release.query: a query such as td.CDF("age"), not {type(query).__name__}.'
+            )
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
         request = Request(
             query, release_epsilon(epsilon, "release.epsilon"), name or query.title, chosen, again
