@@ -42,7 +42,8 @@ def _what(resolved: Resolved, strategy: Strategy, part: Part) -> str:
             name = hashlib.sha256(json.dumps(query.to_spec(), sort_keys=True).encode()).hexdigest()[:8]
             return f"{count} combinations of the counts of {along} (query {name})"
         if query.word == "mean" and part is strategy.parts[-1]:
-            return f"the number of records with a value of {along}"
+            everybody = resolved.axis is not None and resolved.axis.n_ordinary == resolved.axis.size
+            return "the number of records" + ("" if everybody else f" with a value of {along}")
         return f"the total of {along}"
     if part.name == "chain":
         return f"{count} of {len(part.exact)} cumulative counts along {along}"
