@@ -65,6 +65,7 @@ def test_a_name_is_released_once_unless_again_is_said(settings: Settings, run: R
     path = settings(("0.5", "0.25"))
     assert run("release", path)[0] == 0
     first = (path.parent / "published" / "ages.csv").read_bytes()
+    assert "released already in this edition" in run("plan", path)[1]
     code, _, err = run("release", path)
     assert code == 1 and "already released on" in err and "--again" in err
     assert (path.parent / "published" / "ages.csv").read_bytes() == first
@@ -202,6 +203,7 @@ def test_another_policy_on_the_same_ledger(settings: Settings, run: Run) -> None
     path = settings(("0.5", "0.1"))
     assert run("release", path, "--only", "ages")[0] == 0
     path.write_text(path.read_text().replace("within = 2", "within = 3"))
+    assert "made for another policy" in run("plan", path)[1]
     code, _, err = run("release", path, "--only", "cells")
     assert code == 1 and "policy" in err
 

@@ -27,9 +27,14 @@ def planned(document: Document) -> dict[str, Any]:
     """
     priced = price_all(document.policy, document.requests)
     total = sum((p.strategy.spent for p in priced), Fraction(0))
-    left = document.epsilon
+    left, taken, binds = document.epsilon, set[str](), True
     if document.ledger is not None and document.ledger.exists():
-        left = Ledger.read(document.ledger).remaining
+        ledger = Ledger.read(document.ledger)
+        left, binds = ledger.remaining, ledger.entries[0].body["policy_hash"] == document.policy.hash
+        edition = document.source.get("edition", "")
+        taken = {
+            e.charge.name for e in ledger.entries if e.charge is not None and e.charge.edition == edition
+        }
     releases = []
     for p in priced:
         request, strategy, considered = p.request, p.strategy, p.considered
@@ -42,6 +47,7 @@ def planned(document: Document) -> dict[str, Any]:
                 "unit": unit_of(strategy.resolved),
                 "chosen": name_of(strategy.mechanism),
                 "disclosed_exactly": exact_rows(strategy),
+                "released": request.name in taken,
                 "mechanisms": [row.to_spec() for row in _chosen_first(Priced(strategy), considered)],
             }
         )
@@ -51,6 +57,7 @@ def planned(document: Document) -> dict[str, Any]:
         "remaining": show(left),
         "total": show(document.epsilon),
         "fits": total <= left,
+        "same_policy": binds,
     }
 
 
@@ -74,6 +81,12 @@ def plan_text(told: Mapping[str, Any]) -> str:
             f"    published exactly, no secret under the policy: {text}"
             for text in release["disclosed_exactly"]
         ]
+        if release["released"]:
+            lines.append(
+                "    released already in this edition: release refuses it; --again draws and charges afresh"
+            )
+    if not told["same_policy"]:
+        lines.append("The ledger was made for another policy: release will refuse. Name another ledger.")
     verdict = "fits" if told["fits"] else "does NOT fit"
     lines.append(
         f"Together epsilon {told['cost']}; {told['remaining']} of {told['total']} is left: it {verdict}. "
