@@ -6,6 +6,7 @@ price and the error that are reported are those of the rounded weights, exact.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
@@ -15,7 +16,7 @@ import numpy as np
 from ..errors import SpecificationError, Unsupported
 from ..graphs import Graph
 from ..sensitivity import largest_move, rows
-from ..workload import Resolved, Rows
+from ..workload import Resolved, Rows, SomeRanges
 from . import Direct, Hierarchical, Identity, Levels, Mechanism, Ordered, OrderedHierarchical
 from .forest import Forest
 from .search import Search, Shape
@@ -29,6 +30,7 @@ MAX_ROWS = 2**12
 SHARES = 10**6
 SMALL, MEDIUM = 64, 2**16
 FEW = 512
+PLAIN = (2, 3, 4, 8, 16, 32)
 KEPT, SLOW_KEPT = (16, 6, 3), (6, 3, 2)
 
 
@@ -152,7 +154,23 @@ def candidates(resolved: Resolved, graph: Graph, epsilon: Fraction) -> list[Stra
             found.append(_best_tree(search, [reach, *sorted(others - {reach})]))
         elif reach == 1 and size > 2:
             found.append(_best_tree(search, sorted({2, min(4, size - 1)})))
-    return sorted(found, key=lambda s: s.expected_error)
+        if size <= FEW and (isinstance(resolved.workload, SomeRanges) or resolved.query.word == "quantiles"):
+            found += _plainly_named(search)
+    best: dict[type, Strategy] = {}
+    for s in found:
+        held = best.setdefault(type(s.mechanism), s)
+        if s.expected_error < held.expected_error:
+            best[type(s.mechanism)] = s
+    return sorted(best.values(), key=lambda s: s.expected_error)
+
+
+def _plainly_named(search: Search) -> Iterator[Strategy]:
+    """Trees at their default blocks, priced one by one: budgets for stated answers have many local optima, and the search
+    may settle above what a plain budget reaches."""
+    for fanout, levels in itertools.product(PLAIN, KINDS):
+        yield _priced(Hierarchical(fanout, levels), search)
+        if 1 < search.reach < search.resolved.n_positions:
+            yield _priced(OrderedHierarchical(fanout, levels), search)
 
 
 def _best_tree(search: Search, blocks: list[int]) -> Strategy:
