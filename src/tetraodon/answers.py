@@ -54,7 +54,9 @@ def answers(strategy: Strategy, noisy: Noisy) -> Answers:
     raw = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
     exact = strategy.parts[0].exact
     raw[:, strategy.forest.ends[exact]] = chain[:, exact]  # without the rounding of the sums
-    prefix = possible_prefixes(raw, strategy.weights.prefix_variance, total)
+    variance = strategy.weights.prefix_variance
+    raw = np.where(variance == 0, np.rint(raw), raw)  # exact counts, without what adding up cells rounded
+    prefix = possible_prefixes(raw, variance, total)
     if isinstance(asked, Cells):
         return _around(np.diff(prefix, axis=1), cells, half, 0.0, total, prefix, raw)
     if isinstance(asked, SomeRanges):
@@ -96,14 +98,16 @@ def possible_prefixes(raw: Floats, variance: Floats, total: float) -> Floats:
     exact = variance <= 0
     low = np.maximum.accumulate(np.where(exact, raw, 0.0), axis=1)
     high = np.minimum.accumulate(np.where(exact, raw, total)[:, ::-1], axis=1)[:, ::-1]
-    fitted = np.clip(raw, np.maximum(low, 0.0), np.minimum(high, total))
+    low, high = np.maximum(low, 0.0), np.minimum(high, total)
+    fitted = np.clip(raw, low, high)
     loud = ~exact & np.isfinite(variance)
     scale = float(variance[loud].min()) if loud.any() else 1.0
     weights = np.where(exact, 1.0, scale / np.where(exact, 1.0, variance))
     for group in range(len(fitted)):
         # Exact entries bound their neighbours after the clip, so no pool ever crosses one.
         pooled = isotonic_regression(fitted[group], weights=np.maximum(weights, 1e-12)).x
-        fitted[group] = np.where(exact, raw[group], pooled)
+        # Sums of pools are rounded: the second clip keeps them between the exact entries to the last digit.
+        fitted[group] = np.where(exact, raw[group], np.clip(pooled, low[group], high[group]))
     return fitted
 
 
