@@ -252,8 +252,6 @@ def _sum_rows(query: Query, axis: Grouping) -> Rows:
         raise SpecificationError(f"{query.word}: {axis.name} is categorical; only numbers can be added up.")
     if attribute.size > MAX_ARRAY:
         raise Unsupported(f"{query.word}: {axis.name} has more than 2^25 cells; declare coarser cells.")
-    if isinstance(query, Mean) and not axis.n_ordinary:
-        raise SpecificationError(f"mean: the filter on {axis.name} leaves no number to average.")
     numerators, denominator = attribute.midpoints()
     if max(abs(v) for v in (numerators[0], numerators[-1])) > 2**40:
         raise Unsupported(f"{query.word}: values beyond 2^40 in units of the cell; declare a coarser unit.")

@@ -121,6 +121,8 @@ def _direct(mechanism: Direct, search: Search) -> Strategy:
     resolved, graph, epsilon = search.resolved, search.graph, search.epsilon
     if resolved.query.word != "mean":
         return build_rows(mechanism, resolved, graph, epsilon, (1,))
+    if resolved.axis is not None and not resolved.axis.n_ordinary:
+        raise SpecificationError(f"mean: the filter on {resolved.axis.name} leaves no number to average.")
     asked = resolved.workload
     assert isinstance(asked, Rows)
     moves = [largest_move(resolved, graph, (rows.Matrix(row[None, :]),)).value for row in asked.matrix]
