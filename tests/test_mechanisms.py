@@ -273,6 +273,22 @@ def test_a_total_is_noised_where_a_secret_value_is_filtered_out() -> None:
     assert everyone.parts[0].exact[-1] and not answered.parts[0].exact.any()
 
 
+def test_a_mean_splits_its_budget_evenly_between_total_and_secret_count() -> None:
+    domain = td.Domain(x=td.Integer(-3, 9, missing="secret"))
+    strategy = price(
+        Direct(), resolve(td.Mean("x"), domain), td.Policy(domain, td.Full()).graph, Fraction(1, 5)
+    )
+    total, count = (strategy.scale(p) for p in strategy.parts)
+    assert total is not None and count is not None
+    # The total moves by up to 12, the count by 1: alike in budget, and less than their sum along any one edge (9 to missing).
+    assert (total, count) == (12 * count, Fraction(9 + 12, 12) * 5)
+    public = td.Domain(x=td.Integer(-3, 9))
+    strategy = price(
+        Direct(), resolve(td.Mean("x"), public), td.Policy(public, td.Full()).graph, Fraction(1, 5)
+    )
+    assert [strategy.scale(p) for p in strategy.parts] == [60, None]
+
+
 def test_exact_rows_of_a_partition_are_the_ends_of_its_blocks() -> None:
     domain = td.Domain(x=td.Integer(0, 9))
     graph = td.Policy(domain, td.Partition(blocks=2)).graph
