@@ -246,9 +246,7 @@ def test_answers_exist_at_every_epsilon(mechanism: Any, epsilon: Any) -> None:
 
 def test_the_mean_of_a_group_that_may_be_empty_is_anything_declared() -> None:
     domain = td.Domain(x=td.Integer(-5, 5, missing="secret"))
-    strategy = price(
-        Direct(), resolve(td.Mean("x"), domain), td.Policy(domain, td.Full()).graph, Fraction(2)
-    )
+    strategy = price(Direct(), resolve(td.Mean("x"), domain), td.Policy(domain, td.Full()).graph, Fraction(2))
     few = answers(strategy, Noisy((np.array([[4.0]]), np.array([[1.0]])), 1))
     many = answers(strategy, Noisy((np.array([[40_000.0]]), np.array([[10_000.0]])), 10_000))
     assert (few.lower[0, 0], few.values[0, 0], few.upper[0, 0]) == (-5, 4, 5)
