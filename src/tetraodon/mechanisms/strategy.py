@@ -38,7 +38,7 @@ LEAST_VARIANCE = 1e-100
 WIDEST = -math.log(0.05) / math.sqrt(2)
 # Least variance of a noisy row of a tree in the reconstruction, absolute and as a share of the largest, lest least squares
 # lose its digits. A larger one than the true one only overstates errors, by less than this.
-QUIET, UNEVEN = 1e-6, 1e-10
+QUIET, UNEVEN = 1e-6, 2e-11
 # The 95 % interval of one discrete draw exceeds WIDEST·σ by at most this (it is a whole number); times its weight.
 JUMP = 0.51
 
