@@ -20,7 +20,7 @@ from tetraodon.answers import answers
 from tetraodon.layout import published_columns
 from tetraodon.mechanisms import Direct, Hierarchical, Identity, Ordered, OrderedHierarchical
 from tetraodon.mechanisms.select import candidates, price
-from tetraodon.mechanisms.strategy import COVERAGE, WIDEST, Noisy, Strategy
+from tetraodon.mechanisms.strategy import COVERAGE, JUMP, WIDEST, Noisy, Strategy
 from tetraodon.mechanisms.variance import posterior
 from tetraodon.workload import AllRanges, Cells, Prefixes, Rows, SomeRanges, resolve
 
@@ -448,6 +448,13 @@ def test_widest_is_the_interval_of_one_continuous_draw() -> None:
     # P(|X| > t) = e^(−t/s) and σ = s√2, so t/σ = −ln(0.05)/√2; a normal sum needs 1.96 σ only.
     assert pytest.approx(2.1183, abs=1e-4) == WIDEST
     assert Fraction(95, 100) == COVERAGE
+
+
+def test_one_draw_exceeds_the_widest_by_no_more_than_the_jump() -> None:
+    for scale in np.exp(np.linspace(math.log(0.05), math.log(3000), 400)):
+        exact = Fraction(float(scale)).limit_denominator(10**4)
+        least = noise.discrete_laplace_quantile(exact, COVERAGE)
+        assert least <= WIDEST * math.sqrt(noise.discrete_laplace_variance(exact)) + JUMP
 
 
 # ---------- intervals, by simulation ----------

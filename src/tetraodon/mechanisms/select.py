@@ -109,7 +109,7 @@ def _at_share(mechanism: OrderedHierarchical | Hierarchical, shape: Shape, share
     budget = np.append(float(share), float(1 - share) * budget[1:] / budget[1:].sum())
     if kind == "optimal":
         budget = shape.optimal(budget, chain=float(share))
-    inside = shape.weights(budget)[1]
+    inside = shape.weights(np.append(0.0, budget[1:]))[1]
     tree = sum(w * int(m) for w, m in zip(inside, shape.moves[1:], strict=True))
     chain, rest = share.numerator * tree, (share.denominator - share.numerator) * shape.crossing
     common = math.gcd(chain, *(w * rest for w in inside))
