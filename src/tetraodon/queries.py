@@ -10,59 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
 from .errors import SpecificationError, Unsupported, unknown
-from .exact import exact, plain, show
-from .reading import integers, kind_of, listed, table, under
-
-Frozen = tuple[tuple[str, Any], ...]
-
-
-def _frozen(value: Any, where: str) -> Any:
-    """Lists and mappings as hashable tuples that remember what they were; numbers as specifications write them."""
-    if isinstance(value, Mapping):
-        return ("mapping", *((str(k), _frozen(v, where)) for k, v in value.items()))
-    if isinstance(value, tuple):
-        return ("pair", *(_frozen(v, where) for v in value))
-    if isinstance(value, list | range | np.ndarray):
-        return ("list", *(_frozen(v, where) for v in value))
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float | Decimal | Fraction):
-        return plain(value, where)
-    raise SpecificationError(f"{where}: numbers, texts and lists of them, not {type(value).__name__}.")
-
-
-def _without_pairs(value: Any) -> Any:
-    """Bins know no pairs: a tuple there is a list."""
-    if isinstance(value, Mapping):
-        return {k: _without_pairs(v) for k, v in value.items()}
-    return [_without_pairs(v) for v in value] if isinstance(value, tuple | list) else value
-
-
-def _named(value: Mapping[str, Any] | None, where: str) -> Frozen:
-    if value is None:
-        return ()
-    told = table(value, where, "a mapping from attribute names")
-    if not all(isinstance(k, str) for k in told):
-        raise SpecificationError(f"{where}: attributes are named by texts.")
-    return tuple((str(k), _frozen(v, f"{where}.{k}")) for k, v in told.items())
-
-
-def _names(value: Sequence[str] | str, where: str) -> tuple[str, ...]:
-    names = (
-        (value,) if isinstance(value, str) else tuple(listed(value, where, "a list of names of attributes"))
-    )
-    if any(not isinstance(n, str) for n in names) or len(set(names)) != len(names):
-        raise SpecificationError(f"{where}: attribute names, each once.")
-    return names
+from .exact import exact, show
+from .phrases import Frozen, attribute_names, between, frozen, named, thawed, without_pairs
+from .reading import integers, kind_of, listed, under
 
 
 @dataclass(frozen=True)
@@ -78,9 +32,9 @@ class Query:
         word = self.word
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "by", _names(by, f"{word}.by"))
-        object.__setattr__(self, "where", _named(where, f"{word}.where"))
-        object.__setattr__(self, "bins", _named(_without_pairs(bins), f"{word}.bins"))
+        object.__setattr__(self, "by", attribute_names(by, f"{word}.by"))
+        object.__setattr__(self, "where", named(where, f"{word}.where"))
+        object.__setattr__(self, "bins", named(without_pairs(bins), f"{word}.bins"))
         for name in self.attributes:
             if not isinstance(name, str):
                 raise SpecificationError(f"{word}: the name of one attribute, as text, not {kind_of(name)}.")
@@ -122,20 +76,10 @@ class Query:
         if self.by:
             spec["by"] = list(self.by)
         if self.where:
-            spec["where"] = {n: _thawed(v) for n, v in self.where}
+            spec["where"] = {n: thawed(v) for n, v in self.where}
         if self.bins:
-            spec["bins"] = {n: _thawed(v) for n, v in self.bins}
+            spec["bins"] = {n: thawed(v) for n, v in self.bins}
         return spec
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, tuple):
-        kind, items = value[0], value[1:]
-        if kind == "mapping":
-            return {k: _thawed(v) for k, v in items}
-        listed = [_thawed(v) for v in items]
-        return {"between": listed} if kind == "pair" else listed
-    return value
 
 
 @dataclass(frozen=True)
@@ -156,7 +100,7 @@ class Histogram(Query):
         where: Mapping[str, Any] | None = None,
         bins: Mapping[str, Any] | None = None,
     ) -> None:
-        self._set(by, where, bins, columns=_names(attributes, "histogram"))
+        self._set(by, where, bins, columns=attribute_names(attributes, "histogram"))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -225,14 +169,14 @@ class Ranges(_OneAttribute):
         else:
             expected = '"all", or a list of (low, high) pairs'
             pairs = [listed(pair, "ranges.of", expected) for pair in listed(of, "ranges.of", expected)]
-            told = tuple(tuple(_frozen(v, "ranges.of") for v in pair) for pair in pairs)
+            told = tuple(tuple(frozen(v, "ranges.of") for v in pair) for pair in pairs)
             if not told or any(len(pair) != 2 for pair in told):
                 raise SpecificationError("ranges: a non-empty list of (low, high) pairs.")
         self._set(by, where, bins, attribute=attribute, of=told)
 
     def to_spec(self) -> dict[str, Any]:
         return super().to_spec() | {
-            "of": self.of if isinstance(self.of, str) else [list(map(_thawed, p)) for p in self.of]
+            "of": self.of if isinstance(self.of, str) else [list(map(thawed, p)) for p in self.of]
         }
 
 
@@ -372,23 +316,17 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
     body = rest.pop(word)
     common = {k: rest.pop(k) for k in ("by", "where", "bins") if k in rest}
     if isinstance(common.get("where"), Mapping):
-        common["where"] = {n: _between(v, f"{where}.{word}.where.{n}") for n, v in common["where"].items()}
+        common["where"] = {n: between(v, f"{where}.{word}.where.{n}") for n, v in common["where"].items()}
     extra = {"ranges": "of", "quantiles": "levels", "linear": "matrix"}.get(word)
     given = {extra: rest.pop(extra)} if extra is not None and extra in rest else {}
     for key in rest:
         raise unknown(where, "key", key, ["by", "where", "bins", *([extra] if extra else [])])
     with under(where):
         if word == "histogram":
-            return Histogram(*_names(body, word), **common)
+            return Histogram(*attribute_names(body, word), **common)
         if not isinstance(body, str):
             raise SpecificationError(f"{word}: the name of one attribute, as text, not {kind_of(body)}.")
         if word == "linear":
             return Linear(given.get("matrix"), body, **common)
         built: Query = WORDS[word](body, **given, **common)
         return built
-
-
-def _between(value: Any, where: str) -> Any:
-    if isinstance(value, Mapping) and set(value) == {"between"}:
-        return tuple(listed(value["between"], f"{where}.between", "a list [low, high]"))
-    return value
