@@ -35,7 +35,7 @@ format: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/cdf.py
-	$(BIN)/python benchmarks/figure2.py
+	$(BIN)/python -m benchmarks.blowfish.figure2
 	$(BIN)/python benchmarks/counts.py
 
 $(VENV)/.made:

@@ -61,3 +61,15 @@ def error(size: int, theta: int, fanout: int, whole_first_block: float) -> float
                         total += count(2 * levels / tree, high - inside[-1][1])
             pieces = inside
     return total
+
+
+def cost(size: int, theta: int, fanout: int) -> float:
+    """What the published budget really spends of ε = 1: max over edges of Σ |ΔA|/scale.
+
+    Worst is an edge from the first block to the second: every level of the first tree at Lap(2h), the first prefix sum at
+    Lap(2h) too, and the second tree at its share: 1/2 + 1/(2h) + ε_H/2. Exact where the pieces of the blocks are full.
+    """
+    levels, split = height(theta, fanout), share(size, theta, fanout)
+    if theta >= size or not levels:
+        return 1.0
+    return max(1.0, 0.5 + 1 / (2 * levels) + (1 - split) / 2)

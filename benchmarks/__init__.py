@@ -1,0 +1,1 @@
+"""Benchmarks: measured, never part of the package. README.md lists the commands."""

@@ -1,0 +1,1 @@
+"""The experiments of the Blowfish papers beside ours, one command a figure."""
