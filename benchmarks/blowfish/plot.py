@@ -17,6 +17,7 @@ from tetraodon.report.svg import COLOURS, CONFIG, INK, MUTED, inline
 
 from .common import Row
 
+LABEL = "format(datum.value, datum.value < 1 ? '~g' : '~s')"
 LONG, TAG = re.compile(r"\d+\.\d{2,}"), re.compile(r"<[^>]*>")
 
 
@@ -38,7 +39,7 @@ class Curve:
 
 
 PAPER_INK, OURS_BLUE, THEIRS, OTHER = INK, COLOURS[0], COLOURS[1], COLOURS[2]
-MORE = COLOURS[3:]
+MORE, PALE_BLUE = COLOURS[3:], "#8fb3d3"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Look:
         categories: order of the x values where they are names, empty where they are numbers.
         across: small plots in a row.
         log_x: whether the x axis is logarithmic.
+        one_scale: whether all small plots share the span of their y axes.
     """
 
     title: str
@@ -61,6 +63,7 @@ class Look:
     across: int = 4
     categories: tuple[str, ...] = ()
     log_x: bool = False
+    one_scale: bool = True
     width: int = 170
     height: int = 140
 
@@ -71,12 +74,12 @@ def draw(rows: Sequence[Row], look: Look, path: Path) -> Path:
     import vl_convert
 
     facets = list(dict.fromkeys(str(row["facet"]) for row in rows))
-    heights = [v for r in rows for v in (r["y"], r.get("low", r["y"]), r.get("high", r["y"])) if v > 0]
-    span = (min(heights) / 1.15, max(heights) * 1.15)
-    plots = [
-        _plot([r for r in rows if str(r["facet"]) == f], f, look, span, at % look.across == 0)
-        for at, f in enumerate(facets)
-    ]
+    everything = _span(rows)
+    plots = []
+    for at, facet in enumerate(facets):
+        mine = [r for r in rows if str(r["facet"]) == facet]
+        span = everything if look.one_scale else _span(mine)
+        plots.append(_plot(mine, facet, look, span, at % look.across == 0))
     chart = alt.vconcat(
         alt.concat(*plots, columns=look.across, spacing=18).resolve_scale(color="shared"),
         *(_note(text) for text in look.notes),
@@ -97,6 +100,11 @@ def draw(rows: Sequence[Row], look: Look, path: Path) -> Path:
     return path
 
 
+def _span(rows: Sequence[Row]) -> tuple[float, float]:
+    heights = [v for r in rows for v in (r["y"], r.get("low", r["y"]), r.get("high", r["y"])) if v > 0]
+    return min(heights) / 1.15, max(heights) * 1.15
+
+
 def _rounded(number: re.Match[str]) -> str:
     return f"{float(number.group()):.1f}".removesuffix(".0")
 
@@ -106,13 +114,15 @@ def _plot(rows: Sequence[Row], facet: str, look: Look, span: tuple[float, float]
 
     x = _along(look, rows)
     scale = alt.Scale(type="log", domain=list(span), nice=False)
-    axis = alt.Axis(title=look.y if first else None, values=_ticks(*span), format="~s")
+    axis = alt.Axis(title=look.y if first else None, values=_ticks(*span), labelExpr=LABEL)
     y = alt.Y("y:Q", scale=scale, axis=axis)
     names = [c.name for c in look.curves]
     colour = alt.Color(
         "series:N",
         scale=alt.Scale(domain=names, range=[c.colour for c in look.curves]),
-        legend=alt.Legend(symbolType="stroke", symbolStrokeWidth=3, symbolSize=200, labelLimit=300),
+        legend=alt.Legend(
+            symbolType="stroke", symbolStrokeWidth=3, symbolSize=200, labelLimit=300, columns=4
+        ),
         sort=names,
     )
     layers = []
