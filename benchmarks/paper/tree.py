@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 
 def height(theta: int, fanout: int) -> int:
     """Levels below a block."""
@@ -73,3 +75,37 @@ def cost(size: int, theta: int, fanout: int) -> float:
     if theta >= size or not levels:
         return 1.0
     return max(1.0, 0.5 + 1 / (2 * levels) + (1 - split) / 2)
+
+
+def prefixes(
+    counts: np.ndarray, theta: int, fanout: int, epsilon: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Prefix sums as published, shape (k + 1,), with continuous noise; n is known.
+
+    A prefix is that of its block plus the whole pieces to its left, level by level.
+    """
+    size = len(counts)
+    levels, split = height(theta, fanout), share(size, theta, fanout)
+    truth = np.concatenate([[0], np.cumsum(counts)])
+    found = truth.astype(float)
+    for start in range(0, size, theta):
+        end = min(start + theta, size)
+        # The defect: the first block's tree, and with it the first prefix sum, is noised as if all of ε were its own.
+        tree = epsilon if start == 0 else epsilon * (1 - split)
+        if end < size:
+            scale = 2 * levels / tree if start == 0 and levels else 1 / (epsilon * split)
+            found[end] += rng.laplace(scale=scale)
+        pieces = [(start, end)]
+        for _ in range(levels):
+            inside = []
+            for low, high in pieces:
+                step = math.ceil((high - low) / fanout)
+                cuts = list(range(low, high, step))
+                for first, past in zip(cuts, [*cuts[1:], high], strict=True):
+                    inside.append((first, past))
+                    if past < high:  # the last piece ends where its parent does
+                        found[past] = (
+                            found[first] + truth[past] - truth[first] + rng.laplace(scale=2 * levels / tree)
+                        )
+            pieces = [p for p in inside if p[1] - p[0] > 1]
+    return found
