@@ -1,6 +1,6 @@
-r"""Certified integer tables for discrete Laplace noise: intervals, digits, search and completion.
+r"""Certified integer tables for discrete noise: intervals, digits, search and completion; the digits of Laplace noise.
 
-The two-sided geometric law P(z) = (1-r)/(1+r) r^|z|, r = exp(-1/s), falls into *independent digits*. With a unit
+The digits of Gaussian noise are in ``_gaussian``; what is said here of floors and words holds for them too. The two-sided geometric law P(z) = (1-r)/(1+r) r^|z|, r = exp(-1/s), falls into *independent digits*. With a unit
 u = 2^b write z = f where z >= 0 and z = -1-f where z < 0, f = q u + d, 0 <= d < u. Then r^f = (r^u)^q r^d, so
 
 * q and the sign form one signed digit: P(q, +) = (1-R) R^q / (1+r), P(q, -) = r (1-R) R^q / (1+r), R = r^u;
@@ -24,7 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,32 +58,48 @@ def exp_bounds(x: Fraction, bits: int) -> Bounds:
     while term_high > 1:
         n += 1
         term_low = (term_low * y_low >> work) // n
-        term_high = _ceil_div(_ceil_shift(term_high * y_high, work), n)
+        term_high = ceil_div(ceil_shift(term_high * y_high, work), n)
         low += term_low
         high += term_high
     high += 1  # all terms left out: less than one unit together, as y < 2^-7
-    low, high = (1 << 2 * work) // high, _ceil_div(1 << 2 * work, low)
+    low, high = (1 << 2 * work) // high, ceil_div(1 << 2 * work, low)
     for _ in range(halvings):
-        low, high = _times((low, high), (low, high), work)
-    return low >> work - bits, min(_ceil_shift(high, work - bits), 1 << bits)
+        low, high = times((low, high), (low, high), work)
+    return low >> work - bits, min(ceil_shift(high, work - bits), 1 << bits)
 
 
-def _ceil_div(a: int, b: int) -> int:
+def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _ceil_shift(a: int, by: int) -> int:
+def ceil_shift(a: int, by: int) -> int:
     return -(-a >> by)
 
 
-def _times(a: Bounds, b: Bounds, bits: int) -> Bounds:
-    return a[0] * b[0] >> bits, _ceil_shift(a[1] * b[1], bits)
+def times(a: Bounds, b: Bounds, bits: int) -> Bounds:
+    return a[0] * b[0] >> bits, ceil_shift(a[1] * b[1], bits)
 
 
-def _floor(value: Bounds, shift: int) -> int | None:
+def floor_of(value: Bounds, shift: int) -> int | None:
     """The floor of value / 2^shift, or None while the interval holds two."""
     low = value[0] >> shift
     return low if low == value[1] >> shift else None
+
+
+class Law(Protocol):
+    """The law of one digit, worth ``unit`` in the value: what a table is made of and completed by."""
+
+    @property
+    def unit(self) -> int: ...
+
+    def cdf(self, k: int, bits: int) -> Bounds:
+        """Integers around 2^bits P(digit <= k)."""
+
+    def floors(self, word_bits: int, bits: int) -> tuple[int, list[int]] | None:
+        """The first digit and floor(2^word_bits F_k) from it on, or None while ``bits`` leave one undecided."""
+
+    def bracket(self, reached: Callable[[int], bool]) -> Bounds:
+        """Two digits with the drawn one above the first and at most the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +117,8 @@ class Signed:
         negative, positive = self._sides(bits)
         power = exp_bounds(Fraction(self.unit * (-k - 1 if k < 0 else k + 1)) / self.scale, bits)
         if k < 0:
-            return _times(negative, power, bits)
-        low, high = _times(positive, power, bits)
+            return times(negative, power, bits)
+        low, high = times(positive, power, bits)
         return (1 << bits) - high, (1 << bits) - low
 
     def floors(self, word_bits: int, bits: int) -> tuple[int, list[int]] | None:
@@ -115,13 +132,13 @@ class Signed:
         below: list[int] = []
         above: list[int] = []
         while not below or below[-1] or above[-1] != (1 << word_bits) - 1:
-            right = _times(right, ratio, bits)
-            under, over = _floor(left, shift), _floor(right, shift)
+            right = times(right, ratio, bits)
+            under, over = floor_of(left, shift), floor_of(right, shift)
             if under is None or over is None:
                 return None
             below.append(under)
             above.append((1 << word_bits) - 1 - over)
-            left = _times(left, ratio, bits)
+            left = times(left, ratio, bits)
         return -len(below), below[::-1] + above
 
     def bracket(self, reached: Callable[[int], bool]) -> Bounds:
@@ -142,8 +159,8 @@ class Signed:
         """r / (1+r) and 1 / (1+r): the probabilities of a negative and of another value."""
         one = 1 << bits
         low, high = exp_bounds(1 / self.scale, bits)
-        negative = (low << bits) // (one + low), _ceil_div(high << bits, one + high)
-        return negative, ((one << bits) // (one + high), _ceil_div(one << bits, one + low))
+        negative = (low << bits) // (one + low), ceil_div(high << bits, one + high)
+        return negative, ((one << bits) // (one + high), ceil_div(one << bits, one + low))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +176,7 @@ class Lower:
         work = bits + max(0, self.scale.numerator.bit_length() - self.scale.denominator.bit_length()) + 16
         whole = self._missing(self.base, work)
         part = self._missing(k + 1, work)
-        return (part[0] << bits) // whole[1], _ceil_div(part[1] << bits, whole[0])
+        return (part[0] << bits) // whole[1], ceil_div(part[1] << bits, whole[0])
 
     def floors(self, word_bits: int, bits: int) -> tuple[int, list[int]] | None:
         """The first digit, 0, and floor(2^word_bits F_k) from it on, or None while ``bits`` leave one undecided."""
@@ -172,13 +189,13 @@ class Lower:
         power = ratio
         for _ in range(self.base - 1):
             part = one - power[1], one - power[0]
-            floor = _floor(
-                ((part[0] << bits) // whole[1], _ceil_div(part[1] << bits, whole[0])), bits - word_bits
+            floor = floor_of(
+                ((part[0] << bits) // whole[1], ceil_div(part[1] << bits, whole[0])), bits - word_bits
             )
             if floor is None:
                 return None
             found.append(floor)
-            power = _times(power, ratio, bits)
+            power = times(power, ratio, bits)
         return 0, found
 
     def bracket(self, reached: Callable[[int], bool]) -> Bounds:
@@ -200,7 +217,7 @@ class Table:
     has the digit ``first + c``, unless it equals one of them.
     """
 
-    law: Signed | Lower
+    law: Law
     word_bits: int
     first: int
     depth: int
@@ -222,11 +239,12 @@ def tables(scale: Fraction, word_bits: int = WORD_BITS, digit_bits: int = DIGIT_
     bits = -(-depth // count)
     laws: list[Signed | Lower] = [Signed(scale, 1 << bits * (count - 1))]
     laws += [Lower(scale, 1 << bits * place, 1 << bits) for place in reversed(range(count - 1))]
-    return tuple(_table(law, word_bits) for law in laws)
+    lost = max(0, scale.numerator.bit_length() - scale.denominator.bit_length())  # by 1 - exp(-1/scale)
+    return tuple(table_of(law, word_bits, word_bits + 128 + lost) for law in laws)
 
 
-def _table(law: Signed | Lower, word_bits: int) -> Table:
-    bits = word_bits + 128 + max(0, law.scale.numerator.bit_length() - law.scale.denominator.bit_length())
+def table_of(law: Law, word_bits: int, bits: int) -> Table:
+    """The table of one digit; ``bits`` is what its floors are first tried with."""
     while (found := law.floors(word_bits, bits)) is None:
         bits *= 2
     first, floors = found
@@ -242,24 +260,38 @@ def _table(law: Signed | Lower, word_bits: int) -> Table:
     return Table(law, word_bits, first, depth, words, tree)
 
 
+class Uniform:
+    """A uniform number in [0, 1) of which the first bits are drawn, and more while a comparison needs them."""
+
+    __slots__ = ("_length", "_more", "_prefix", "_word_bits")
+
+    def __init__(self, prefix: int, length: int, word_bits: int, more: Callable[[], int]) -> None:
+        self._prefix, self._length, self._word_bits, self._more = prefix, length, word_bits, more
+
+    def reaches(self, bound: Callable[[int], Bounds]) -> bool:
+        """Whether the number is at or above a real number, given by integers around 2^bits of it.
+
+        Bits are drawn only while its interval and that of the real number overlap: this ends with probability 1.
+        """
+        while True:
+            low, high = bound(self._length + 64)
+            if high <= self._prefix << 64:
+                return True
+            if low >= (self._prefix + 1) << 64:
+                return False
+            self._prefix = self._prefix << self._word_bits | self._more()
+            self._length += self._word_bits
+
+
 def settle(table: Table, word: int, more: Callable[[], int]) -> int:
     """The digit of a uniform number that begins with the bits of ``word``; ``more`` gives its next ``word_bits``.
 
-    The digit is the least k with U < F_k. Bits are asked for only while U's interval and that of some F_k overlap,
-    which ends with probability 1 because F_k is irrational.
+    The digit is the least k with U < F_k.
     """
-    prefix, length = word, table.word_bits
+    number = Uniform(word, table.word_bits, table.word_bits, more)
 
     def reached(k: int) -> bool:
-        nonlocal prefix, length
-        while True:
-            low, high = table.law.cdf(k, length + 64)
-            if high <= prefix << 64:
-                return True
-            if low >= (prefix + 1) << 64:
-                return False
-            prefix = prefix << table.word_bits | more()
-            length += table.word_bits
+        return number.reaches(partial(table.law.cdf, k))
 
     low, high = table.law.bracket(reached)
     while high - low > 1:
@@ -287,8 +319,18 @@ def convert(digits: tuple[Table, ...], words: Words, more: Callable[[], int], ou
 
 
 def search(table: Table, words: Words, more: Callable[[], int]) -> Ints:
-    """The digit of each word. The same ``depth`` + 1 reads for every word; only words that equal a floor (about one
-    in 2^54) are then completed one by one.
+    """The digit of each word; words that equal a floor (about one in 2^54) are completed one by one."""
+    at, open_ = locate(table, words)
+    if open_.any():
+        for i in np.flatnonzero(open_):
+            at[i] = settle(table, int(words[i]), more)
+    return at
+
+
+def locate(table: Table, words: Words) -> tuple[Ints, NDArray[np.bool_]]:
+    """The digit of each word, and which words are undecided because they equal a floor (their digits mean nothing).
+
+    The same ``depth`` + 1 reads for every word.
     """
     at = np.ones(len(words), dtype=np.int64)
     read = np.empty(len(words), dtype=np.uint64)
@@ -302,7 +344,4 @@ def search(table: Table, words: Words, more: Callable[[], int]) -> Ints:
     np.take(table.words, at, out=read, mode="clip")
     np.equal(read, words, out=past)
     at += 1 + table.first
-    if past.any():
-        for i in np.flatnonzero(past):
-            at[i] = settle(table, int(words[i]), more)
-    return at
+    return at, past

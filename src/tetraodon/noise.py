@@ -1,26 +1,30 @@
 r"""Exact discrete noise from the operating system's randomness: the only randomness of a release.
 
-Discrete Laplace noise with scale s > 0, counted in the unit of the integers it is added to, has the law
+Two laws, of noise counted in the unit of the integers it is added to, z any integer:
 
-    P(Z = z) = (1 - r) / (1 + r) r^|z|,   r = exp(-1/s),   z any integer
+    Laplace    P(Z = z) = (1 - r) / (1 + r) r^|z|,  r = exp(-1/scale)     (Ghosh, Roughgarden, Sundararajan 2009)
+    Gaussian   P(Z = z) = exp(-z^2 / (2 sigma2)) / the sum of all         (Canonne, Kamath, Steinke 2020)
 
-(Ghosh, Roughgarden, Sundararajan 2009). The sampler's law is this one exactly, not nearly: scales are rationals, each
-64-bit word is looked up among certified integer floors, and a word that the floors leave undecided is completed
-with more bits (``_tables`` has the argument). Adding Z to integers that move by at most D in L1 along an edge costs
-D/s, with no delta: every integer has positive probability.
+The sampler's laws are these exactly, not nearly: scale and sigma2 are rationals, each 64-bit word is looked up among
+certified integer floors, and a word that the floors leave undecided is completed with more bits (``_tables`` and
+``_gaussian`` have the arguments). Adding Laplace noise to integers that move by at most D in L1 along an edge costs
+D/scale, with no delta; adding Gaussian noise to integers that move by at most D in L2 costs rho = D^2/(2 sigma2) of
+zero-concentrated privacy. Every integer has positive probability.
 
 *No seed, no generator.* Nothing here takes one. ``reserve`` draws all noise of a release **before** its private data
 are read, as much as the declared scales and sizes say and nothing else; handing it out afterwards neither draws nor
 searches. Each value is handed out once, a failure destroys the rest, and a process made by fork gets none of it.
 
-*Time.* The search has a fixed depth, no branch, and tables of at most 8 KiB. That reduces what the time of a draw
-says about its size; it does not prove that nothing remains, since caches, the operating system and what callers do
-with the noise are outside this module. ``benchmarks/noise.py`` measures it.
+*Time.* The search has a fixed depth, no branch, and tables of at most 8 KiB. Gaussian noise above sigma = 54 rejects
+at most 1.5 % of what it proposes; how many, and which, is independent of the values that are kept. That reduces what
+the time of a draw says about its size; it does not prove that nothing remains, since caches, the operating system and
+what callers do with the noise are outside this module. ``benchmarks/noise.py`` measures it.
 
-*Size.* Values are int64 and never wrap. Scales end at 2^50, where |Z| >= 2^62 has probability below exp(-4095); such
-a value is replaced by one of the same sign with magnitude from 2^62 to 2^62 + 2^57. For answers of magnitude up to
+*Size.* Values are int64 and never wrap. Scales end at 2^50, where |Z| >= 2^62 has probability below exp(-4095), and
+sigma2 at 2^100, where it is below exp(-2^22); such a value is replaced by one of the same sign with magnitude from
+2^62 to 2^62 + 2^57. For answers of magnitude up to
 M < 2^61 the sum with the noise does not wrap either, and the sums clipped to +-(2^62 - M) have the law that unbounded
-integers would have, so clipping there is post-processing and keeps pure epsilon.
+integers would have, so clipping there is post-processing and keeps the guarantee.
 
 *Memory.* Noise handed out is no longer held here, destroyed noise is overwritten. Python cannot promise that no copy
 of the operating system's bytes lingers in freed memory.
@@ -28,28 +32,51 @@ of the operating system's bytes lingers in freed memory.
 
 from __future__ import annotations
 
-import math
-import operator
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from types import TracebackType
 from typing import NoReturn
 
 import numpy as np
 
-from ._tables import Ints, Table, convert, exp_bounds, tables
-from .errors import Refused, SpecificationError, Unsupported
-from .exact import Number, exact, positive
+from ._gaussian import accepted, coarse
+from ._laws import (
+    LARGEST_SCALE,
+    LARGEST_SIGMA2,
+    discrete_gaussian_quantile,
+    discrete_gaussian_variance,
+    discrete_laplace_pmf,
+    discrete_laplace_quantile,
+    discrete_laplace_variance,
+    gaussian_sigma2,
+    laplace_scale,
+    whole_number,
+)
+from ._tables import Ints, Table, Words, convert, tables
+from .errors import Refused, SpecificationError
+from .exact import Number
 
-LARGEST_SCALE = Fraction(2**50)
-"""Noise at a larger scale does not fit int64 safely; it is refused."""
+__all__ = [
+    "LARGEST_SCALE",
+    "LARGEST_SIGMA2",
+    "Reserve",
+    "discrete_gaussian",
+    "discrete_gaussian_quantile",
+    "discrete_gaussian_variance",
+    "discrete_laplace",
+    "discrete_laplace_pmf",
+    "discrete_laplace_quantile",
+    "discrete_laplace_variance",
+    "fresh_name",
+    "reserve",
+]
+
+_Law = tuple[str, Fraction]  # ("scale", s) is Laplace noise, ("sigma2", s) Gaussian
 
 _CHUNK = 8192  # values drawn at a time: large enough to hide numpy's calls, small enough for the second cache
-_PMF_FLOOR = 4096
 
 
 def discrete_laplace(scale: Number, size: int) -> Ints:
@@ -76,44 +103,58 @@ def discrete_laplace(scale: Number, size: int) -> Ints:
 
 
 def discrete_gaussian(sigma2: Number, size: int) -> Ints:
-    """Discrete Gaussian noise is not offered by this version.
+    """``size`` independent draws of exact discrete Gaussian noise, P(z) = exp(-z^2/(2 sigma2)) / sum over all integers.
 
+    Args:
+        sigma2: exact and above 0, at most 2^100, in squared units of the integers the noise is for. It is the law's
+            parameter: the variance (``discrete_gaussian_variance``) is a little less where sigma2 is small.
+        size: how many, 0 or more.
+    Returns:
+        int64 array of shape (size,), the caller's own.
     Raises:
-        Unsupported: always.
+        SpecificationError: a sigma2 that is not a positive finite number or too large, a size that is not a count.
+        Refused: the operating system gives no randomness.
+    Source: Canonne, Kamath, Steinke 2020 (law and its privacy); sampler derived in ``_gaussian``.
 
-    >>> discrete_gaussian(1, 10)
-    Traceback (most recent call last):
-    tetraodon.errors.Unsupported: discrete_gaussian: this version draws no Gaussian noise; use discrete_laplace.
+    >>> noise = discrete_gaussian("30.25", 1000)
+    >>> noise.shape, str(noise.dtype), bool(abs(noise).max() < 60)
+    ((1000,), 'int64', True)
     """
-    raise Unsupported("discrete_gaussian: this version draws no Gaussian noise; use discrete_laplace.")
+    with reserve((), [(sigma2, size)]) as held:
+        return held.gaussian(sigma2, size)
 
 
-def reserve(draws: Sequence[tuple[Number, int]]) -> Reserve:
+def reserve(draws: Sequence[tuple[Number, int]], gaussian: Sequence[tuple[Number, int]] = ()) -> Reserve:
     """All noise of one release, drawn now, before private data are read.
 
     Args:
         draws: (scale, size) pairs, as for ``discrete_laplace``; sizes at equal scales add up. They must come from
             the declaration (policy, query, budget), never from rows: how much is drawn can be seen from outside.
+        gaussian: (sigma2, size) pairs in the same way, as for ``discrete_gaussian``.
     Returns:
         A ``Reserve``, to be used in a ``with`` block around the release.
     Raises:
-        SpecificationError: as ``discrete_laplace``; nothing is drawn then.
+        SpecificationError: as ``discrete_laplace`` and ``discrete_gaussian``; nothing is drawn then.
         Refused: the operating system gives no randomness; what was drawn is destroyed.
     Source: derived (math of the pool: each value once, destroyed on failure, one process).
 
-    >>> with reserve([(2, 100), ("1/2", 50), (2, 20)]) as held:
+    >>> with reserve([(2, 100), ("1/2", 50), (2, 20)], gaussian=[(2, 10)]) as held:
     ...     first, second, third = held.laplace(2, 100), held.laplace("1/2", 50), held.laplace(2, 20)
-    >>> len(first), len(second), len(third)
-    (100, 50, 20)
+    ...     fourth = held.gaussian(2, 10)
+    >>> len(first), len(second), len(third), len(fourth)
+    (100, 50, 20, 10)
     """
-    totals: dict[Fraction, int] = {}
+    totals: dict[_Law, int] = {}
     for scale, size in draws:
-        where = _scale(scale)
-        totals[where] = totals.get(where, 0) + _count(size)
+        law = "scale", laplace_scale(scale)
+        totals[law] = totals.get(law, 0) + _count(size)
+    for sigma2, size in gaussian:
+        law = "sigma2", gaussian_sigma2(sigma2)
+        totals[law] = totals.get(law, 0) + _count(size)
     held = Reserve()
     try:
-        for where, total in totals.items():
-            _fill(held._open(where, total), tables(where))
+        for law, total in totals.items():
+            _FILLERS[law[0]](held._open(law, total), law[1])
     except BaseException:
         held.close()
         raise
@@ -139,7 +180,7 @@ class Reserve:
     __slots__ = ("__weakref__", "_born", "_closed", "_lock", "_pools")
 
     def __init__(self) -> None:
-        self._pools: dict[Fraction, Ints] = {}
+        self._pools: dict[_Law, Ints] = {}
         self._closed = False
         self._lock = threading.Lock()
         self._born = _process()
@@ -152,27 +193,16 @@ class Reserve:
             SpecificationError: as ``discrete_laplace``.
             Refused: fewer are left at this scale, the reserve is closed, or it belongs to another process.
         """
-        where, wanted = _scale(scale), _count(size)
-        if self._born != _process():
-            raise Refused("noise: this reserve was drawn by another process; reserve again in this one.")
-        with self._lock:
-            if self._closed:
-                raise Refused("noise: this reserve is closed and its noise destroyed; reserve again.")
-            pool = self._pools.get(where)
-            left = 0 if pool is None else len(pool)
-            if pool is None or wanted > left:
-                raise Refused(
-                    f"noise: {wanted} draw(s) at scale {where} asked, {left} left in the reserve; "
-                    "reserve all of a release first."
-                )
-            # The pool moves on first: an interrupt here may lose noise, never hand it out twice.
-            if wanted == left and pool.base is None:
-                self._pools[where] = np.zeros(0, dtype=np.int64)
-                return pool
-            self._pools[where] = pool[wanted:]
-            taken = pool[:wanted].copy()
-            pool[:wanted] = 0
-            return taken
+        return self._take(("scale", laplace_scale(scale)), _count(size))
+
+    def gaussian(self, sigma2: Number, size: int) -> Ints:
+        """The next ``size`` values reserved at ``sigma2``, in the same way. Draws nothing.
+
+        Raises:
+            SpecificationError: as ``discrete_gaussian``.
+            Refused: as ``laplace``.
+        """
+        return self._take(("sigma2", gaussian_sigma2(sigma2)), _count(size))
 
     def close(self) -> None:
         """Destroy what is left; the reserve then refuses to be used."""
@@ -195,12 +225,34 @@ class Reserve:
     def __reduce__(self) -> NoReturn:
         raise Refused("noise: a reserve belongs to one process and cannot be copied or pickled.")
 
-    def _open(self, scale: Fraction, size: int) -> Ints:
+    def _take(self, law: _Law, wanted: int) -> Ints:
+        if self._born != _process():
+            raise Refused("noise: this reserve was drawn by another process; reserve again in this one.")
+        with self._lock:
+            if self._closed:
+                raise Refused("noise: this reserve is closed and its noise destroyed; reserve again.")
+            pool = self._pools.get(law)
+            left = 0 if pool is None else len(pool)
+            if pool is None or wanted > left:
+                raise Refused(
+                    f"noise: {wanted} draw(s) at {law[0]} {law[1]} asked, {left} left in the reserve; "
+                    "reserve all of a release first."
+                )
+            # The pool moves on first: an interrupt here may lose noise, never hand it out twice.
+            if wanted == left and pool.base is None:
+                self._pools[law] = np.zeros(0, dtype=np.int64)
+                return pool
+            self._pools[law] = pool[wanted:]
+            taken = pool[:wanted].copy()
+            pool[:wanted] = 0
+            return taken
+
+    def _open(self, law: _Law, size: int) -> Ints:
         try:
-            self._pools[scale] = np.zeros(size, dtype=np.int64)
+            self._pools[law] = np.zeros(size, dtype=np.int64)
         except (MemoryError, ValueError, OverflowError):
             raise Refused(f"noise: {size} draws do not fit in memory; release fewer cells at once.") from None
-        return self._pools[scale]
+        return self._pools[law]
 
     def _destroy(self) -> None:
         self._closed = True
@@ -233,138 +285,6 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def discrete_laplace_pmf(scale: Number, z: int) -> tuple[Fraction, Fraction]:
-    """Certified bounds low <= P(Z = z) <= high of the sampler's law, P(z) = (1-r)/(1+r) r^|z|.
-
-    The bounds are within a relative 2^-100 of each other, except beyond |z| = 4096 scales: there low is 0 and high
-    2^-4096.
-
-    Raises:
-        SpecificationError: as ``discrete_laplace``, or a z that is not an integer.
-    Source: Ghosh, Roughgarden, Sundararajan 2009; intervals derived.
-
-    >>> low, high = discrete_laplace_pmf(1, 2)
-    >>> low < high, round(float(low), 6)
-    (True, 0.062541)
-    """
-    s, away = _scale(scale), abs(_integer(z, "z"))
-    if away > _PMF_FLOOR * s:
-        return Fraction(0), Fraction(1, 2**_PMF_FLOOR)
-    bits = 160 + _bits(s) + 3 * int(away / s) // 2
-    low, high = exp_bounds(1 / s, bits)
-    power_low, power_high = exp_bounds(away / s, bits) if away else (1 << bits, 1 << bits)
-    one = 1 << bits
-    return (
-        Fraction((one - high) * power_low, (one + high) << bits),
-        Fraction((one - low) * power_high, (one + low) << bits),
-    )
-
-
-def discrete_laplace_variance(scale: Number) -> float:
-    """The variance 2r / (1-r)^2 = 1 / (2 sinh(1/(2 scale))^2), in squared units, correctly rounded.
-
-    Raises:
-        SpecificationError: as ``discrete_laplace``.
-    Source: derived.
-
-    >>> discrete_laplace_variance(1)
-    1.8413471884155845
-    """
-    return _variance(_scale(scale))
-
-
-@lru_cache(maxsize=4096)
-def _variance(s: Fraction) -> float:
-    if s < Fraction(1, 750):
-        return 0.0  # 2 exp(-750) is nearer to 0 than to the least positive double
-    bits = 160 + 3 * _bits(s) + int(3 / (2 * s))
-    while True:
-        ends = (
-            2 * Fraction(r, 1 << bits) / (1 - Fraction(r, 1 << bits)) ** 2 for r in exp_bounds(1 / s, bits)
-        )
-        low, high = map(float, ends)
-        if low == high:
-            return low
-        bits *= 2
-
-
-def discrete_laplace_quantile(scale: Number, coverage: Number) -> int:
-    """The smallest t >= 0 with P(|Z| > t) <= 1 - coverage: the half width of a two-sided interval. Certified.
-
-    P(|Z| > t) = 2 r^(t+1) / (1+r), compared with 1 - coverage in exact intervals, so t is never too small or large.
-
-    Args:
-        scale: as ``discrete_laplace``.
-        coverage: from 0 up to, but not including, 1, exact.
-    Raises:
-        SpecificationError: as ``discrete_laplace``, or a coverage outside [0, 1).
-    Source: derived.
-
-    >>> discrete_laplace_quantile(10, "0.95")
-    30
-    """
-    s, c = _scale(scale), exact(coverage, "coverage")
-    if not 0 <= c < 1:
-        raise SpecificationError("coverage: must be at least 0 and below 1; write for example 0.95.")
-    return _quantile(s, 1 - c)
-
-
-@lru_cache(maxsize=4096)
-def _quantile(s: Fraction, outside: Fraction) -> int:
-    def covers(t: int) -> bool:
-        bits = 128 + _bits(s) + outside.denominator.bit_length()
-        while True:  # ends: equality would make exp(1/s) algebraic
-            low, high = exp_bounds(1 / s, bits)
-            power_low, power_high = exp_bounds((t + 1) / s, bits)
-            one = 1 << bits
-            if Fraction(2 * power_high, one + low) <= outside:
-                return True
-            if Fraction(2 * power_low, one + high) > outside:
-                return False
-            bits *= 2
-
-    # A guess in floats from 2 r^(t+1) = (1+r) outside; the comparisons decide.
-    ratio = math.exp(-1 / max(s, Fraction(1, 500)))
-    nepers = math.log(outside.denominator) - math.log(outside.numerator) + math.log(2 / (1 + ratio))
-    above = max(0, int(Fraction(nepers) * s))
-    step = 1
-    while not covers(above):
-        above, step = above + step, 2 * step
-    below, step = above - 1, 1
-    while below >= 0 and covers(below):
-        above, below, step = below, below - step, 2 * step
-    below = max(below, -1)
-    while above - below > 1:
-        middle = (above + below) // 2
-        above, below = (middle, below) if covers(middle) else (above, middle)
-    return above
-
-
-def _scale(value: object) -> Fraction:
-    scale = positive(value, "scale")
-    if scale > LARGEST_SCALE:
-        raise SpecificationError(
-            "scale: noise above 2^50 does not fit 64-bit integers; ask for a larger budget."
-        )
-    return scale
-
-
-def _integer(value: object, where: str) -> int:
-    if not isinstance(value, bool):
-        try:
-            return operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-    raise SpecificationError(f"{where}: expected a whole number, got {type(value).__name__}.")
-
-
-def _count(value: object) -> int:
-    count = _integer(value, "size")
-    if count < 0:
-        raise SpecificationError("size: must be 0 or more.")
-    return count
-
-
 def fresh_name(size: int) -> str:
     """``size`` random bytes in hexadecimal: a name that nobody else has. Not noise.
 
@@ -374,9 +294,11 @@ def fresh_name(size: int) -> str:
     return _entropy(-(-size // 8))[:size].hex()
 
 
-def _bits(s: Fraction) -> int:
-    """About log2(s) for a large scale, 0 for a small one: the bits that 1 - exp(-1/s) loses."""
-    return max(0, s.numerator.bit_length() - s.denominator.bit_length() + 1)
+def _count(value: object) -> int:
+    count = whole_number(value, "size")
+    if count < 0:
+        raise SpecificationError("size: must be 0 or more.")
+    return count
 
 
 def _entropy(count: int) -> bytes:
@@ -390,8 +312,32 @@ def _one_more_word() -> int:
     return int.from_bytes(_entropy(1), "little")
 
 
+def _words(rows: int, count: int) -> Words:
+    return np.frombuffer(_entropy(rows * count), dtype=np.uint64).reshape(rows, count)
+
+
 def _fill(pool: Ints, digits: tuple[Table, ...]) -> None:
     for start in range(0, len(pool), _CHUNK):
         part = pool[start : start + _CHUNK]
-        words = np.frombuffer(_entropy(len(digits) * len(part)), dtype=np.uint64)
-        convert(digits, words.reshape(len(digits), len(part)), _one_more_word, part)
+        convert(digits, _words(len(digits), len(part)), _one_more_word, part)
+
+
+def _fill_laplace(pool: Ints, scale: Fraction) -> None:
+    _fill(pool, tables(scale))
+
+
+def _fill_gaussian(pool: Ints, sigma2: Fraction) -> None:
+    """How many proposals are drawn says which were rejected, of which the accepted values are independent."""
+    law, table = coarse(sigma2)
+    if law.unit == 1:  # nothing is rejected
+        _fill(pool, (table,))
+        return
+    done = 0
+    while done < len(pool):
+        left = len(pool) - done
+        values = accepted(law, table, _words(2, min(_CHUNK, left + left // 32 + 8)), _one_more_word)[:left]
+        pool[done : done + len(values)] = values
+        done += len(values)
+
+
+_FILLERS: dict[str, Callable[[Ints, Fraction], None]] = {"scale": _fill_laplace, "sigma2": _fill_gaussian}
