@@ -1,0 +1,1 @@
+"""Several tables at once under one charge, consistent with each other: ``Marginals``."""
