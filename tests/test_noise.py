@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.bits import NeedsMore, dec, given_bits, never, words_of
 
 from tetraodon import _gaussian, _laws, _tables, noise
 from tetraodon._tables import Lower, Signed, Table, convert, exp_bounds, locate, search, settle, tables
@@ -45,10 +46,6 @@ def _hundred_digits() -> Iterator[None]:
         yield
 
 
-def dec(x: Fraction) -> Decimal:
-    return Decimal(x.numerator) / Decimal(x.denominator)
-
-
 def true_cdf(law: Signed | Lower, k: int) -> Decimal:
     """P(digit <= k), in decimals and straight from the law's definition."""
     r, ratio = (-1 / dec(law.scale)).exp(), (-law.unit / dec(law.scale)).exp()
@@ -62,29 +59,6 @@ def true_pmf(law: Signed | Lower, k: int) -> Decimal:
     if isinstance(law, Lower):
         return ratio**k * (1 - ratio) / (1 - ratio**law.base)
     return (1 - ratio) / (1 + r) * (ratio**k if k >= 0 else r * ratio ** (-1 - k))
-
-
-def words_of(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.uint64)
-
-
-def never() -> int:
-    raise AssertionError("asked for more bits")
-
-
-class NeedsMore(Exception):
-    """A digit is still undecided after the bits it was given."""
-
-
-def given_bits(*values: int) -> Callable[[], int]:
-    left = list(values)
-
-    def more() -> int:
-        if not left:
-            raise NeedsMore
-        return left.pop(0)
-
-    return more
 
 
 # --- interval arithmetic and tables ---------------------------------------------------------------------------
