@@ -325,6 +325,9 @@ def test_files_of_codes(tmp_path: Any) -> None:
             attribute_from_spec("region", {"categorical": name}, tmp_path)
 
 
+BOX = [[0, 1], [0, 1]]
+
+
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
@@ -372,7 +375,38 @@ def test_files_of_codes(tmp_path: Any) -> None:
             {"categorical": ["p"], "hierarchy": {}},
             "domain.a.hierarchy: generalisation trees are not available",
         ),
-        ({"point": ["lat", "lon"]}, "Point: places on a map are not available in this version"),
+        ({"point": ["lat", "lon"]}, "domain.a.box: is missing; add it"),
+        ({"point": ["lat"], "box": BOX, "cell": 1}, "domain.a.point: the names of two columns"),
+        ({"point": "lat", "box": BOX, "cell": 1}, "domain.a.point: the names of two columns, not text"),
+        ({"point": ["lat", "lat"], "box": BOX, "cell": 1}, "domain.a.point: two different columns"),
+        ({"point": ["lat", "lon"], "box": [0, 1], "cell": 1}, "domain.a.box: two pairs of bounds"),
+        (
+            {"point": ["lat", "lon"], "box": [[1, 0], [0, 1]], "cell": 1},
+            "domain.a.box: each low bound must lie below",
+        ),
+        (
+            {"point": ["lat", "lon"], "box": [[0, 91], [0, 1]], "cell": 1},
+            "domain.a.box: latitudes, which come first",
+        ),
+        (
+            {"point": ["lat", "lon"], "box": [[0, 1], [0, 361]], "cell": 1},
+            "domain.a.box: longitudes lie from",
+        ),
+        (
+            {"point": ["lat", "lon"], "box": BOX, "cell": "1 USD"},
+            "domain.a.cell: the attribute is declared in m",
+        ),
+        ({"point": ["lat", "lon"], "box": BOX, "cell": 0}, "domain.a.cell: must be above 0"),
+        ({"point": ["lat", "lon"], "box": BOX, "cell": "1 cm", "column": "x"}, "domain.a: no key 'column'"),
+        (
+            {"point": ["lat", "lon"], "box": BOX, "cell": "0.1 cm"},
+            "domain.a.cell: more than 2.24 cells along",
+        ),
+        ({"point": ["lat", "lon"], "box": BOX, "cell": 1, "metric": "x"}, 'domain.a.metric: "local"'),
+        (
+            {"point": ["lat", "lon"], "box": BOX, "cell": 1, "unit": "USD"},
+            "domain.a.unit: a length, one of m, km",
+        ),
         (5, "domain.a: a table such as"),
         ("integer", "domain.a: a table such as"),
     ],
@@ -386,7 +420,7 @@ def test_wrong_attributes_are_refused_with_key_and_fix(spec: Any, says: str) -> 
     ("build", "says"),
     [
         (lambda: td.Domain(), "domain: at least one attribute"),
-        (lambda: td.Domain(a=5), "domain.a: Integer, Numeric or Categorical, not int"),
+        (lambda: td.Domain(a=5), "domain.a: Integer, Numeric, Categorical or Point, not int"),
         (lambda: td.Domain({"": td.Integer(0, 1)}), "domain: attribute names are non-empty texts"),
         (lambda: td.Domain({1: td.Integer(0, 1)}), "domain: attribute names are non-empty texts"),
         (lambda: td.Domain.from_spec([1]), "domain: a table of attributes"),
@@ -411,8 +445,6 @@ def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("ask", "name"),
     [
-        (lambda: td.Point("lat", "lon", box=((0, 1), (0, 1)), cell="10 km"), "Point"),
-        (lambda: td.Haversine(), "Haversine"),
         (lambda: td.Categorical(["p"], hierarchy={}), "hierarchy"),
         (lambda: td.Marginals(2), "Marginals"),
         (lambda: td.KMeans("home", k=6), "KMeans"),

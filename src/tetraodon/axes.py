@@ -1,6 +1,6 @@
 """The secret graph of one attribute: which pairs of its cells are secret.
 
-Two forms cover every secret that can be declared.
+Two forms cover every secret among numbers and categories; ``lattice`` has those of places.
 
 * ``Interval``: cells in order, cell y joined to every cell of [first[y], y). The complete graph, distance thresholds and
   partitions into runs are of this form, and so are their images under coarser bins and filters.
@@ -84,14 +84,16 @@ class Axis:
     def has_edges(self) -> bool:
         if self.size < 2:
             return False
-        ordered = (
-            len(self.pairs) > 0
-            if self.pairs is not None
-            else bool((self.starts < np.arange(self.base)).any())
-            if self.starts is not None
-            else self.window > 0 and self.base > 1
-        )
-        return ordered or any(self._star_used(s) for s in range(len(self.stars)))
+        return self.has_inner_edges or any(self._star_used(s) for s in range(len(self.stars)))
+
+    @property
+    def has_inner_edges(self) -> bool:
+        """Whether two cells that are no stars are joined."""
+        if self.pairs is not None:
+            return len(self.pairs) > 0
+        if self.starts is not None:
+            return bool((self.starts < np.arange(self.base)).any())
+        return self.window > 0 and self.base > 1
 
     def _star_used(self, star: int) -> bool:
         told = self.stars[star]
@@ -123,14 +125,7 @@ class Axis:
         """Whether cells a and b form an edge, elementwise."""
         a, b = np.broadcast_arrays(np.asarray(a, dtype=np.int64), np.asarray(b, dtype=np.int64))
         low, high = np.minimum(a, b), np.maximum(a, b)
-        ordered = (high < self.base) & (low != high)
-        if self.pairs is not None:
-            inside = self._is_listed(low, high)
-        elif self.starts is not None:
-            inside = low >= self.starts[np.minimum(high, self.base - 1)] if self.base else ordered
-        else:
-            inside = high - low <= self.window
-        result = ordered & inside
+        result = (high < self.base) & (low != high) & self._inside(low, high)
         for star in range(len(self.stars)):
             cell = self.base + star
             touched = (high == cell) | (low == cell)
@@ -138,6 +133,15 @@ class Axis:
                 partner = np.where(high == cell, low, high)
                 result |= touched & self.star_mask(star)[partner]
         return np.asarray(result, dtype=bool)
+
+    def _inside(self, low: Ints, high: Ints) -> Bools:
+        """Whether cells low < high that are no stars are joined (anything for others)."""
+        if self.pairs is not None:
+            return self._is_listed(low, high)
+        if self.starts is not None:
+            last = np.minimum(high, self.base - 1)
+            return np.asarray(low >= self.starts[last] if self.base else low < 0, dtype=bool)
+        return np.asarray(high - low <= self.window, dtype=bool)
 
     def _is_listed(self, low: Ints, high: Ints) -> Bools:
         assert self.pairs is not None
@@ -152,18 +156,7 @@ class Axis:
 
     def edges(self, chunk: int = 1_000_000) -> Iterator[tuple[Ints, Ints]]:
         """Every edge once, as arrays (a, b) with a < b, at most about ``chunk`` at a time."""
-        if self.pairs is not None:
-            for at in range(0, len(self.pairs), chunk):
-                yield self.pairs[at : at + chunk, 0], self.pairs[at : at + chunk, 1]
-        else:
-            gap = self.widest[0]
-            for offset in range(1, gap + 1):
-                for at in range(offset, self.base, chunk):
-                    high = np.arange(at, min(at + chunk, self.base), dtype=np.int64)
-                    if self.starts is not None:
-                        high = high[high - offset >= self.starts[high]]
-                    if len(high):
-                        yield high - offset, high
+        yield from self.inner_edges(chunk)
         for star, told in enumerate(self.stars):
             if told is False:
                 continue
@@ -172,15 +165,32 @@ class Axis:
             if len(partners):
                 yield partners, np.full(len(partners), cell, dtype=np.int64)
 
+    def inner_edges(self, chunk: int) -> Iterator[tuple[Ints, Ints]]:
+        """The edges that touch no star."""
+        if self.pairs is not None:
+            for at in range(0, len(self.pairs), chunk):
+                yield self.pairs[at : at + chunk, 0], self.pairs[at : at + chunk, 1]
+            return
+        for offset in range(1, self.widest[0] + 1):
+            for at in range(offset, self.base, chunk):
+                high = np.arange(at, min(at + chunk, self.base), dtype=np.int64)
+                if self.starts is not None:
+                    high = high[high - offset >= self.starts[high]]
+                if len(high):
+                    yield high - offset, high
+
+    @property
+    def _n_inner(self) -> int:
+        if self.pairs is not None:
+            return len(self.pairs)
+        if self.starts is not None:
+            return int((np.arange(self.base, dtype=np.int64) - self.starts).sum())
+        reach = max(0, min(self.window, self.base - 1))
+        return reach * self.base - reach * (reach + 1) // 2
+
     @cached_property
     def n_edges(self) -> int:
-        if self.pairs is not None:
-            count = len(self.pairs)
-        elif self.starts is not None:
-            count = int((np.arange(self.base, dtype=np.int64) - self.starts).sum())
-        else:
-            reach = max(0, min(self.window, self.base - 1))
-            count = reach * self.base - reach * (reach + 1) // 2
+        count = self._n_inner
         for star, told in enumerate(self.stars):
             if isinstance(told, bool):
                 before = sum(1 for s in range(star) if self.stars[s] is not False)
@@ -197,7 +207,7 @@ class Axis:
         """
         if a == b:
             return 0
-        if self.pairs is not None or any(not isinstance(s, bool) for s in self.stars):
+        if not self._is_closed:
             return self._breadth_first(a, b)
         told = [self.stars[c - self.base] for c in (a, b) if c >= self.base]
         if False in told:
@@ -206,6 +216,11 @@ class Axis:
             return 1
         direct = self._ordered_distance(min(a, b), max(a, b))
         return min(direct or 2, 2) if True in self.stars else direct
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether distances and components have closed forms."""
+        return self.pairs is None and all(isinstance(s, bool) for s in self.stars)
 
     def _ordered_distance(self, low: int, high: int) -> int | None:
         if self.starts is None:
@@ -262,12 +277,11 @@ class Axis:
     @cached_property
     def components(self) -> Ints:
         """Shape (size,): number of the connected component of each cell."""
-        if self.pairs is None and not any(not isinstance(s, bool) for s in self.stars):
-            breaks = self.first >= np.arange(self.base)
-            labels = np.cumsum(breaks, dtype=np.int64) - 1 if self.base else np.zeros(0, dtype=np.int64)
+        if self._is_closed:
+            labels = self._inner_components()
             if True in self.stars:
                 labels = np.zeros(self.base, dtype=np.int64)
-            fresh = int(labels[-1]) + 1 if self.base else int(True in self.stars)
+            fresh = int(labels.max()) + 1 if self.base else int(True in self.stars)
             tail = [
                 0 if told else fresh + sum(1 for s in self.stars[:i] if not s)
                 for i, told in enumerate(self.stars)
@@ -282,10 +296,14 @@ class Axis:
         found[lonely] = count + np.arange(int(lonely.sum()))
         return found
 
+    def _inner_components(self) -> Ints:
+        breaks = self.first >= np.arange(self.base)
+        return np.cumsum(breaks, dtype=np.int64) - 1 if self.base else np.zeros(0, dtype=np.int64)
+
     @cached_property
     def n_components(self) -> int:
         """Number of connected components."""
-        if self.pairs is not None or any(not isinstance(s, bool) for s in self.stars):
+        if not self._is_closed:
             return self.size - len(self._listed[0]) + self._listed_components[0]
         if self.starts is not None:
             return int(self.components.max()) + 1

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .attributes import Attribute
+from .attributes import Attribute, Point
 from .axes import MAX_ARRAY, MAX_PAIRS, Axis, Ints
+from .balls import Ball, ball
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
 from .graphs import (
     LISTABLE,
     AttributeSecrets,
     AttributeWise,
+    Cut,
     Edges,
     Full,
     Graph,
@@ -25,7 +27,11 @@ from .graphs import (
     Within,
     _canonical,
 )
-from .metrics import Discrete, metric_from_spec, threshold
+from .lattice import Blocks, Lattice
+from .lengths import measured
+from .metrics import L1, L2, Discrete, Haversine, metric_from_spec, threshold
+from .nearness import plane_reach, sphere_reach
+from .numeric import Spacing
 from .reading import RAW, kind_of, listed, single, table, wrong_kind
 
 
@@ -51,6 +57,15 @@ def bind(secrets: Secrets, domain: Domain) -> Graph:
         axes = tuple(attribute_axis(told.get(n, Nothing()), domain[n], n) for n in names)
         return Graph(domain, "cartesian", axes)
     if isinstance(secrets, Within):
+        if secrets.on is None and isinstance(secrets.metric, L1 | L2) and len(secrets.metric.weights) > 1:
+            return _bind_ball(secrets, secrets.metric, domain)
+        if (
+            secrets.on is None
+            and len(domain) > 1
+            and isinstance(secrets.metric, L1 | L2)
+            and secrets.metric.weights
+        ):
+            return bind(AttributeWise({_named(secrets.metric, domain): secrets}), domain)
         return bind(AttributeWise({_one(secrets.on, domain, "Within"): secrets}), domain)
     if isinstance(secrets, Partition):
         return _bind_partition(secrets, domain)
@@ -68,18 +83,69 @@ def _one(on: str | None, domain: Domain, where: str) -> str:
         return on
     if len(domain) > 1:
         if where == "Within":
-            raise Unsupported(
-                "Within: a distance over several attributes is not available in this version; name one with on=."
+            raise SpecificationError(
+                "Within: the domain has several attributes; name one with on=, or several with their weights, as in "
+                "metric=td.L1(a=1, b=2)."
             )
         raise SpecificationError(f"{where}: the domain has several attributes; name one with on=.")
     return domain.names[0]
 
 
+def _named(metric: L1 | L2, domain: Domain) -> str:
+    for name, _ in metric.weights:
+        domain.attribute(name, "Within.metric")
+    return metric.weights[0][0]
+
+
+def _bind_ball(secrets: Within, metric: L1 | L2, domain: Domain) -> Graph:
+    _named(metric, domain)
+    weights = dict(metric.weights)
+    for name in weights:
+        attribute = domain[name]
+        if isinstance(attribute, Point):
+            raise SpecificationError(
+                f"Within.metric.{name}: a place has a distance of its own; use td.AttributeWise, or declare its coordinates as "
+                "two Numeric attributes."
+            )
+        if not attribute.ordered:
+            raise SpecificationError(
+                f"Within.metric.{name}: a distance needs an order; declare ordered=True."
+            )
+    units = {domain[n].unit for n in weights}
+    if len(units) > 1 and isinstance(secrets.theta, str) and " " in secrets.theta:
+        raise SpecificationError(
+            "Within: the attributes are declared in different units; give a number without a unit."
+        )
+    theta = measured(secrets.theta, units.pop(), "Within")
+    told: list[tuple[Spacing, int, tuple[bool, ...]] | None] = []
+    for name, attribute in domain.items():
+        if name not in weights or isinstance(attribute, Point):
+            told.append(None)
+            continue
+        space, weight = attribute.spacing, weights[name]
+        weighted = Spacing(space.nearest * weight, space.step * weight, space.is_open)
+        told.append((weighted, attribute.n_values, sum(_stars(attribute), ())))
+    found = ball(domain.shape, told, theta, 1 if isinstance(metric, L1) else 2)
+    return Graph(domain, "ball", _axes_of(found, domain), found)
+
+
+def _axes_of(found: Ball, domain: Domain) -> tuple[Axis, ...]:
+    return tuple(
+        Axis(size) if side is None else side.axis
+        for side, size in zip(found.sides, domain.shape, strict=True)
+    )
+
+
+def _stars(attribute: Attribute) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """The special cells (``other``, ``missing``) of an attribute under secrets that do not name them."""
+    other: tuple[bool, ...] = () if attribute.other is None else (True,)
+    return other, () if attribute.missing == "refuse" else (attribute.missing == "secret",)
+
+
 def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -> Axis:
     """The secret graph of one attribute, special cells included."""
     n = attribute.n_values
-    other: tuple[bool, ...] = () if attribute.other is None else (True,)
-    missing: tuple[bool, ...] = () if attribute.missing == "refuse" else (attribute.missing == "secret",)
+    other, missing = _stars(attribute)
     where = f"secrets.{name}"
     if isinstance(secrets, Full):
         return Axis(n, window=n - 1, stars=other + missing)
@@ -88,15 +154,22 @@ def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -
         return Axis(n + len(other), stars=missing)
     if isinstance(secrets, Within):
         _check_on(secrets.on, name, where)
-        if not attribute.ordered and not isinstance(secrets.metric, Discrete):
+        if isinstance(secrets.metric, Discrete):
+            apart = threshold(secrets.theta, attribute, where) >= 1
+            return Axis(n, window=n - 1 if apart else 0, stars=other + missing)
+        if isinstance(attribute, Point):
+            return _map_axis(secrets, attribute, name, missing)
+        if isinstance(secrets.metric, Haversine):
+            raise SpecificationError(
+                f"{where}: Haversine measures places; declare {name} as a Point, or use L1 or L2."
+            )
+        if not attribute.ordered:
             raise SpecificationError(
                 f"{where}: Within needs an order; declare ordered=True, or use Discrete, Full, Partition or Edges."
             )
         theta = threshold(secrets.theta, attribute, where)
-        window = (
-            attribute.reach(theta) if secrets.metric is None else secrets.metric.reach(name, attribute, theta)
-        )
-        return Axis(n, window=min(window, n - 1), stars=other + missing)
+        weight = 1 if secrets.metric is None else secrets.metric.weight(name)
+        return Axis(n, window=min(attribute.reach(theta / weight), n - 1), stars=other + missing)
     if isinstance(secrets, Partition):
         _check_on(secrets.on, name, where)
         return _partition_axis(secrets, attribute, name, other, missing)
@@ -111,6 +184,23 @@ def attribute_axis(secrets: AttributeSecrets, attribute: Attribute, name: str) -
     size = n + len(other)
     kept = pairs[pairs[:, 1] < size]  # a secret missing cell is joined to everything already
     return Axis(size, pairs=kept, stars=missing)
+
+
+def _map_axis(secrets: Within, point: Point, name: str, stars: tuple[bool, ...]) -> Axis:
+    """The secret graph of a place: near cells of the map."""
+    where = f"secrets.{name}"
+    theta, metric = threshold(secrets.theta, point, where), secrets.metric
+    if isinstance(metric, Haversine):
+        (_, _), (west, east) = point.box
+        if point.metric != "local" or east - west > 180:
+            raise SpecificationError(
+                f"{where}: Haversine measures latitudes and longitudes of a box that spans at most 180 degrees of longitude."
+            )
+        reach = sphere_reach(point, theta)
+    else:
+        weight = 1 if metric is None or isinstance(metric, Discrete) else metric.weight(name)
+        reach = plane_reach(point, theta / weight, 1 if isinstance(metric, L1) else 2)
+    return Lattice(point.n_values, stars=stars, columns=point.shape[1], reach=reach)
 
 
 def _check_on(on: str | None, name: str, where: str) -> None:
@@ -128,7 +218,11 @@ def _partition_axis(
         if isinstance(secrets.blocks, tuple) and name not in dict(secrets.blocks):
             raise SpecificationError(f"{where}.blocks: no number of blocks for this attribute; give one.")
         count = dict(secrets.blocks)[name] if isinstance(secrets.blocks, tuple) else secrets.blocks
-        labels: Ints = np.arange(n, dtype=np.int64) * min(count, n) // n
+        if isinstance(attribute, Point):
+            return Blocks(n, stars=missing, labels=_squares(attribute, count))
+        if not isinstance(count, int):
+            raise SpecificationError(f"{where}.blocks: one number; rows and columns are for places.")
+        labels: Ints = _runs(n, count)
     else:
         assert secrets.by is not None
         if secrets.is_mapping:
@@ -160,7 +254,20 @@ def _partition_axis(
     if len(np.unique(labels)) == len(starts_of_runs):
         lengths = np.diff(np.concatenate([starts_of_runs, [n]]))
         return Axis(n, starts=np.repeat(starts_of_runs, lengths), stars=stars)
+    if isinstance(attribute, Point):
+        return Blocks(n, stars=stars, labels=labels)
     return Axis(n, pairs=_cliques(labels, where), stars=stars)
+
+
+def _runs(n: int, blocks: int) -> Ints:
+    return np.arange(n, dtype=np.int64) * min(blocks, n) // n
+
+
+def _squares(point: Point, blocks: int | Cut) -> Ints:
+    """The block of each cell of a map."""
+    cut = Cut(blocks, blocks) if isinstance(blocks, int) else blocks
+    row, column = (_runs(n, k) for n, k in zip(point.shape, (cut.rows, cut.columns), strict=True))
+    return (row[:, None] * (int(column[-1]) + 1) + column[None, :]).ravel()
 
 
 def _numbered(raw: list[Any]) -> Ints:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .attributes import Attribute, Categorical, Integer, Numeric
+from .attributes import Attribute, Categorical, Integer, Numeric, Point
 from .axes import MAX_ARRAY, Bools, Ints
 from .errors import SpecificationError, Unsupported
 from .exact import exact, show
@@ -111,6 +111,8 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
     cells = np.arange(attribute.n_values, dtype=np.int64)
     if bins is None:
         return True, cells, []
+    if isinstance(attribute, Point):
+        return False, *_squares(attribute, bins, place)
     kind, items = (bins[0], bins[1:]) if isinstance(bins, tuple) else ("width", (bins,))
     if kind == "mapping":
         if not isinstance(attribute, Categorical):
@@ -154,7 +156,23 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
     return True, np.searchsorted(lower, cells, side="right").astype(np.int64) - 1, []
 
 
-def _boundary(attribute: Attribute, value: Any, place: str) -> int:
+def _squares(attribute: Point, bins: Any, place: str) -> tuple[Ints, list[str]]:
+    """Blocks of k × k cells of a map (the last ones may be smaller) and their names."""
+    whole = not isinstance(bins, tuple) and exact(bins, place)
+    if not whole or whole.denominator != 1 or whole < 1:
+        raise SpecificationError(f"{place}: a whole number k, for blocks of k × k cells.")
+    k, (rows, columns) = int(whole), attribute.shape
+    across = -(-columns // k)
+    row, column = np.divmod(np.arange(rows * columns, dtype=np.int64), columns)
+    names = []
+    for top in range(0, rows, k):
+        for left in range(0, columns, k):
+            last = (min(top + k, rows) - 1) * columns + min(left + k, columns) - 1
+            names.append(attribute.block_label(top * columns + left, last))
+    return row // k * across + column // k, names
+
+
+def _boundary(attribute: Integer | Numeric | Categorical, value: Any, place: str) -> int:
     """The cell that starts at a value; n_values for the end of the domain."""
     if isinstance(attribute, Categorical):
         return _in_order(attribute, value, place)
@@ -180,6 +198,8 @@ def _in_order(attribute: Categorical, value: Any, place: str) -> int:
 
 def span(attribute: Attribute, low: Any, high: Any, place: str) -> tuple[int, int]:
     """First cell and one past the last cell of a stated range (both ends included; half-open for ``Numeric``)."""
+    if isinstance(attribute, Point):
+        raise SpecificationError(f"{place}: places have no order; list places, or labels of cells.")
     if isinstance(attribute, Numeric):
         first, last = _boundary(attribute, low, place), _boundary(attribute, high, place)
     elif isinstance(attribute, Integer):
@@ -209,7 +229,8 @@ def mask(attribute: Attribute, where: Any, place: str) -> Bools:
         raise SpecificationError(f"{place}: a pair (low, high), or a list of values.")
     values = where[1:] if isinstance(where, tuple) else (where,)
     for value in values:
-        kept[attribute.cell(value, place)] = True
+        told = value[1:] if isinstance(attribute, Point) and isinstance(value, tuple) else value
+        kept[attribute.cell(told, place)] = True
     return kept
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +20,25 @@ MISSING_LABEL = "missing"
 
 @dataclass(frozen=True)
 class _Common:
-    """What the three kinds of attribute share; the keyword arguments every one of them takes."""
+    """What the kinds of attribute share; the keyword arguments every one of them takes."""
+
+    kind: ClassVar[str] = ""
 
     missing: Missing = field(default="refuse", kw_only=True)
-    column: str | None = field(default=None, kw_only=True)
+    column: str | tuple[str, str] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.missing, str):
             raise SpecificationError(f"missing: 'refuse', 'secret' or 'public', not {kind_of(self.missing)}.")
         if self.missing not in ("refuse", "secret", "public"):
             raise SpecificationError(f"missing: 'refuse', 'secret' or 'public', not {self.missing!r}.")
-        if self.column is not None and not isinstance(self.column, str):
+        if self.column is not None and not isinstance(self.column, str) and self.kind != "point":
             raise SpecificationError("column: the name of a column, as text.")
 
 
 class Cellular(_Common):
     """Cell arithmetic common to all attributes; subclasses say how many ordinary cells and what a label is."""
 
-    kind: str = ""
     other: str | None = None
     unit: str | None = None
 
@@ -54,6 +55,10 @@ class Cellular(_Common):
     def ordered(self) -> bool:
         """Whether the ordinary cells have a meaningful order (prefix sums, ranges and distances make sense)."""
         return True
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """The table's columns that an attribute of this name is read from."""
+        return (self.column if isinstance(self.column, str) else name,)
 
     @property
     def other_cell(self) -> int | None:

@@ -52,7 +52,7 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
 
 
 def _columns(source: Source, domain: Domain) -> list[str]:
-    return [f"c{source.columns.index(a.column or name)}" for name, a in domain.items()]
+    return [f"c{source.columns.index(c)}" for name, a in domain.items() for c in a.columns(name)]
 
 
 def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
@@ -63,19 +63,20 @@ def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
 
 def _refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
     """Names the first attribute, in declared order, that meets a value it declared not to exist."""
-    for (name, attribute), column in zip(domain.items(), _columns(source, domain), strict=True):
+    for name, attribute in domain.items():
         if attribute.missing_cell is None:
             with source.opened() as (backend, table):
                 one = Domain({name: attribute})
-                code = sealed(source.where, "planning", encoded, table, one, [column], null)
+                code = sealed(source.where, "planning", encoded, table, one, _columns(source, one), null)
                 found = code.filter(code["code"].isnull()).limit(1)
                 if any(batch.num_rows for batch in _batches(source.where, backend, found)):
                     break
     fix = "declare missing='secret' or missing='public'"
     if isinstance(attribute, Categorical) and attribute.other is None:
         fix += ", or other= for values that are not listed"
+    named = " or ".join(map(repr, attribute.columns(name)))
     return DataError(
-        f"{source.where}: column {attribute.column or name!r} holds a value that is null or outside what attribute "
+        f"{source.where}: column {named} holds a value that is null or outside what attribute "
         f"{name!r} declares, which with missing='refuse' does not exist: {fix}."
     )
 

@@ -33,15 +33,14 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
     spec = dict(spec)
     kinds = [k for k in ("integer", "numeric", "categorical", "point") if k in spec]
     if len(kinds) != 1:
-        raise SpecificationError(f"{where}: exactly one of integer, numeric, categorical.")
-    if kinds[0] == "point":
-        Point()
+        raise SpecificationError(f"{where}: exactly one of integer, numeric, categorical, point.")
     value = spec.pop(kinds[0])
     allowed = {
         "integer": {"step", "unit"},
         "numeric": {"cells", "width", "unit"},
         "categorical": {"ordered", "other", "hierarchy"},
-    }[kinds[0]] | {"missing", "column"}
+        "point": {"box", "cell", "metric", "unit"},
+    }[kinds[0]] | ({"missing"} if kinds[0] == "point" else {"missing", "column"})
     for key in spec:
         if key not in allowed:
             raise unknown(where, "key", key, sorted(allowed))
@@ -50,6 +49,14 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
             if isinstance(value, str):
                 return Categorical(value if folder is None else folder / value, **spec)
             return Categorical(listed(value, "categorical", "a list of codes, or the path of a file"), **spec)
+        if kinds[0] == "point":
+            names = listed(value, "point", "the names of two columns")
+            if len(names) != 2:
+                raise SpecificationError("point: the names of two columns.")
+            for key in ("box", "cell"):
+                if key not in spec:
+                    raise SpecificationError(f"{key}: is missing; add it.")
+            return Point(*names, **spec)
         bounds = listed(value, kinds[0], "two bounds, [low, high]")
         if len(bounds) != 2:
             raise SpecificationError(f"{kinds[0]}: two bounds, [low, high].")
@@ -72,9 +79,9 @@ class Domain(Mapping[str, Attribute]):
         for name, attribute in told.items():
             if not isinstance(name, str) or not name:
                 raise SpecificationError("domain: attribute names are non-empty texts.")
-            if not isinstance(attribute, Integer | Numeric | Categorical):
+            if not isinstance(attribute, Integer | Numeric | Categorical | Point):
                 raise SpecificationError(
-                    f"domain.{name}: Integer, Numeric or Categorical, not {type(attribute).__name__}."
+                    f"domain.{name}: Integer, Numeric, Categorical or Point, not {type(attribute).__name__}."
                 )
         self._attributes: dict[str, Attribute] = told
         size = 1

@@ -11,12 +11,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric
+from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric, Point
 from .domain import Domain
 from .errors import DataError, Unsupported
 
 CASES = 64
 SMALL = 2**31
+Scalar = Integer | Numeric | Categorical
 
 _BLANK = r"[ \t\n\r\f\v]*"
 _NUMBER = rf"^{_BLANK}[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?){_BLANK}$"
@@ -85,7 +86,7 @@ def cells_expression(attribute: Attribute, column: Any) -> Any:
     Null takes the place of −1: the value is null or invalid and the attribute has ``missing="refuse"``.
 
     Args:
-        column: an Ibis column of a type that ``check_readable`` accepts.
+        column: an Ibis column of a type that ``check_readable`` accepts; two of them for a ``Point``.
 
     Raises:
         ValueError: more than 64 categories, or a NUL in one; ``encoded`` joins those.
@@ -96,6 +97,10 @@ def cells_expression(attribute: Attribute, column: Any) -> Any:
     >>> rows.select(cell=cells).to_pyarrow()["cell"].to_pylist()
     [0, 73, 74]
     """
+    if isinstance(attribute, Point):
+        return _of_sides(
+            attribute, [cells_expression(s, c) for s, c in zip(attribute.sides, column, strict=True)]
+        )
     number = as_number(column) if _reads_number(attribute, column) else None
     helper = None if number is None else _helper(attribute, number)
     if isinstance(attribute, Categorical):
@@ -108,7 +113,23 @@ def cells_expression(attribute: Attribute, column: Any) -> Any:
     return _number_cells(attribute, column, number, helper).cast("int64")
 
 
-def _missing(attribute: Attribute) -> Any:
+def _of_sides(attribute: Attribute, cells: Sequence[Any]) -> Any:
+    """The cell of an attribute from the cells of its sides: one of each, but two (either may be null) of a ``Point``."""
+    import ibis
+
+    if not isinstance(attribute, Point):
+        return cells[0]
+    whole = "int32" if attribute.size < SMALL else "int64"
+    row, column = (cell.cast(whole) for cell in cells)
+    place = ((row * attribute.shape[1]).cast(whole) + column).cast(whole)
+    return place if attribute.missing_cell is None else ibis.coalesce(place, attribute.missing_cell)
+
+
+def _sides(attribute: Attribute) -> tuple[Scalar, ...]:
+    return attribute.sides if isinstance(attribute, Point) else (attribute,)
+
+
+def _missing(attribute: Scalar) -> Any:
     import ibis
 
     # The narrowest null: a wider one would widen the arithmetic of every row.
@@ -226,7 +247,7 @@ def _interval_cells(attribute: Numeric, number: Any, guess: Any) -> Any:
     )
 
 
-def _reads_number(attribute: Attribute, column: Any) -> bool:
+def _reads_number(attribute: Scalar, column: Any) -> bool:
     """Whether the cell comes from a double: not for text categories, nor, in general, for integer columns."""
     if not isinstance(attribute, Categorical):
         return kind_of(column.type()) != "integer"
@@ -237,7 +258,7 @@ def _reads_number(attribute: Attribute, column: Any) -> bool:
     return at_limit or kind_of(column.type()) != "integer"
 
 
-def _helper(attribute: Attribute, number: Any) -> Any:
+def _helper(attribute: Scalar, number: Any) -> Any:
     """What is worth computing once from a double: an interval's first guess, the whole number that a code may equal."""
     import ibis
 
@@ -310,10 +331,10 @@ def encoded(table: Any, domain: Domain, columns: Sequence[str], null: Sequence[s
     """A table of one column, ``code``: each row's cell of the whole domain, null where a value is refused.
 
     Args:
-        columns: the table's column for each attribute.
+        columns: the table's column for each attribute, two for a ``Point``.
         null: texts that count as null in text columns.
     """
-    attributes = tuple(domain.values())
+    attributes = [side for a in domain.values() for side in _sides(a)]
     # In stages, so that what is used several times is computed once.
     table = table.select(**{f"v{i}": _without(table[c], null) for i, c in enumerate(columns)})
     read = [i for i, a in enumerate(attributes) if _reads_number(a, table[f"v{i}"])]
@@ -325,11 +346,14 @@ def encoded(table: Any, domain: Domain, columns: Sequence[str], null: Sequence[s
     table = table.mutate(**helpers) if helpers else table
     for i, attribute in enumerate(attributes):
         table = _with_cell(table, i, attribute)
-    return table.select(code=_row_major(domain, [table[f"cell{i}"] for i in range(len(domain))]))
+    return table.select(code=_row_major(domain, [table[f"cell{i}"] for i in range(len(attributes))]))
 
 
-def _row_major(domain: Domain, cells: Sequence[Any]) -> Any:
+def _row_major(domain: Domain, sides: Sequence[Any]) -> Any:
+    """The code from the cells of every side of every attribute."""
     whole = "int32" if domain.size < SMALL else "int64"
+    rest = iter(sides)
+    cells = [_of_sides(a, [next(rest) for _ in _sides(a)]) for a in domain.values()]
     code = cells[0].cast(whole)
     for size, cell in zip(domain.shape[1:], cells[1:], strict=True):
         code = (code * size + cell.cast(whole)).cast(whole)
@@ -340,7 +364,7 @@ def _integer_code(table: Any, domain: Domain) -> Any:
     """The code where every column is of integers: rows between all bounds, usually all of them, take one branch."""
     import ibis
 
-    attributes: list[Any] = list(domain.values())
+    attributes: list[Any] = [side for a in domain.values() for side in _sides(a)]
     branches = [_integer_branches(a, table[f"v{i}"]) for i, a in enumerate(attributes)]
     code = _row_major(
         domain,
@@ -355,7 +379,7 @@ def _integer_code(table: Any, domain: Domain) -> Any:
     return ibis.cases((inside, _row_major(domain, [within[0][1] for within, _ in branches])), else_=code)
 
 
-def _with_cell(table: Any, i: int, attribute: Attribute) -> Any:
+def _with_cell(table: Any, i: int, attribute: Scalar) -> Any:
     """The table with one more column, ``cell<i>``."""
     import ibis
     import pyarrow as pa

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from .axes import Axis, Bools, Ints
+from .balls import Ball
 from .domain import Domain
 from .errors import SpecificationError, Unsupported
 from .exact import Number, exact, plain, show
-from .metrics import L1, L2, Discrete, Metric
+from .metrics import L1, L2, Discrete, Haversine, Metric
 from .reading import kind_of, listed, name_or_none, single, table
 
 LISTABLE = 2**22
@@ -58,9 +59,12 @@ class Within:
     """Two values at most ``theta`` apart are secret from each other.
 
     Args:
-        theta: a distance in the attribute's unit (steps for an ordered ``Categorical``), or text such as "100 USD".
+        theta: a distance in the attribute's unit (steps for an ordered ``Categorical``), or text such as "100 USD" or
+            "5 km".
         on: the attribute; may be left out where there is only one.
-        metric: ``L1``, ``L2`` (with a weight for the attribute) or ``Discrete``.
+        metric: ``L1`` or ``L2`` (with a weight for the attribute, or for several: the distance of whole records, of
+            which the attributes not named may not differ), ``Discrete`` or, for places, ``Haversine``. A place is
+            measured in local lengths, as the crow flies (``L2``), unless told otherwise.
 
     Two *cells* are joined if some pair of values in them is within ``theta`` (docs/policies.md).
 
@@ -79,8 +83,10 @@ class Within:
             number = exact(self.theta, "Within")
             theta = number.numerator if number.denominator == 1 else number
         name_or_none(self.on, "Within.on")
-        if self.metric is not None and not isinstance(self.metric, L1 | L2 | Discrete):
-            raise SpecificationError(f"Within.metric: L1, L2 or Discrete, not {kind_of(self.metric)}.")
+        if self.metric is not None and not isinstance(self.metric, L1 | L2 | Discrete | Haversine):
+            raise SpecificationError(
+                f"Within.metric: L1, L2, Discrete or Haversine, not {kind_of(self.metric)}."
+            )
         object.__setattr__(self, "theta", theta)
 
     def to_spec(self) -> Any:
@@ -98,7 +104,8 @@ class Partition:
     """Values of one block are secret from each other; the block itself is not secret.
 
     Args:
-        blocks: number of equal runs of cells, for one attribute or per attribute ({"lat": 16, "lon": 16}); attributes
+        blocks: number of equal runs of cells, for one attribute or per attribute ({"lat": 16, "lon": 16}); for a place
+            a pair, blocks of rows × blocks of columns ({"home": (8, 12)}), or one number for both. Attributes
             not named are not cut, so any two of their values are secret from each other. Cell j of n lies in run
             ⌊j·blocks/n⌋, so that lengths differ by at most one; more blocks than cells make every cell its own.
         by: block label of every declared value (of every tuple of values, for several attributes), as a mapping, or as
@@ -109,14 +116,14 @@ class Partition:
     {'partition': {'blocks': {'age': 4}}}
     """
 
-    blocks: int | tuple[tuple[str, int], ...] | None = None
+    blocks: int | Cut | tuple[tuple[str, int | Cut], ...] | None = None
     by: tuple[tuple[Any, Any], ...] | tuple[Any, ...] | None = None
     on: str | None = None
     is_mapping: bool = True
 
     def __init__(
         self,
-        blocks: int | Mapping[str, int] | None = None,
+        blocks: int | tuple[int, int] | Mapping[str, int | tuple[int, int]] | None = None,
         *,
         by: Mapping[Any, Any] | Sequence[Any] | None = None,
         on: str | None = None,
@@ -143,7 +150,11 @@ class Partition:
     def to_spec(self) -> Any:
         inner: dict[str, Any] = {}
         if self.blocks is not None:
-            inner["blocks"] = dict(self.blocks) if isinstance(self.blocks, tuple) else self.blocks
+            inner["blocks"] = (
+                {n: _told(k) for n, k in self.blocks}
+                if isinstance(self.blocks, tuple)
+                else _told(self.blocks)
+            )
         if self.by is not None:
             inner["by"] = (
                 [[list(k) if isinstance(k, tuple) else k, v] for k, v in self.by]
@@ -220,7 +231,26 @@ AttributeSecrets = Full | Within | Partition | Edges | Nothing
 Secrets = AttributeSecrets | AttributeWise
 
 
-def _count(value: object, where: str) -> int:
+@dataclass(frozen=True)
+class Cut:
+    """How many blocks the rows and the columns of a map are cut into."""
+
+    rows: int
+    columns: int
+
+
+def _told(count: int | Cut) -> int | list[int]:
+    return count if isinstance(count, int) else [count.rows, count.columns]
+
+
+def _count(value: object, where: str) -> int | Cut:
+    if isinstance(value, tuple | list) and len(value) == 2:
+        rows, columns = (_whole(v, where) for v in value)
+        return Cut(rows, columns)
+    return _whole(value, where)
+
+
+def _whole(value: object, where: str) -> int:
     number = exact(value, where)
     if number.denominator != 1 or number < 1:
         raise SpecificationError(f"{where}: a whole number of at least 1.")
@@ -253,13 +283,17 @@ class Graph:
     Attributes:
         domain: what the cells are.
         kind: "cartesian" (an edge moves one attribute along its axis), "strong" (an edge moves any attributes, each
-            along its axis) or "flat" (one axis over the cells of the whole domain).
-        axes: one ``Axis`` per attribute; a single one for "flat".
+            along its axis), "ball" (an edge moves any attributes within one common distance) or "flat" (one axis over
+            the cells of the whole domain). Except for "flat", an edge that is cut down to some of its attributes is an
+            edge, so that the largest move of one attribute is found on its own axis.
+        axes: one ``Axis`` per attribute: the edges that change it alone; a single one for "flat".
+        ball: the common distance, for "ball".
     """
 
     domain: Domain
     kind: str
     axes: tuple[Axis, ...]
+    ball: Ball | None = None
 
     def project(self, names: Sequence[str]) -> Graph:
         """The graph that is left when only some attributes are looked at: x_S – y_S for every edge x – y, x_S ≠ y_S."""
@@ -268,7 +302,10 @@ class Graph:
             return self
         if self.kind != "flat":
             kept = tuple(a for n, a in zip(self.domain.names, self.axes, strict=True) if n in small)
-            return Graph(small, self.kind, kept)
+            if self.ball is None:
+                return Graph(small, self.kind, kept)
+            sides = tuple(s for n, s in zip(self.domain.names, self.ball.sides, strict=True) if n in small)
+            return Graph(small, self.kind, kept, Ball(small.shape, sides, self.ball.budget))
         ends = self.axes[0].all_edges()
         at = [self.domain.names.index(n) for n in small.names]
         a, b = (small.encode([self.domain.decode(ends[:, k])[i] for i in at]) for k in (0, 1))
@@ -293,6 +330,8 @@ class Graph:
         """Whether whole-domain cells a and b form an edge, elementwise."""
         if self.kind == "flat":
             return self.axes[0].joined(a, b)
+        if self.ball is not None:
+            return self.ball.joined(self.domain.decode(a), self.domain.decode(b))
         moved: Any = 0
         allowed: Any = True
         for axis, x, y in zip(self.axes, self.domain.decode(a), self.domain.decode(b), strict=True):
@@ -304,10 +343,14 @@ class Graph:
     def distance(self, a: int, b: int) -> int | None:
         """Hops from cell a to cell b, None where there is no path: changing a record from a to b costs at most hops·ε.
 
-        Sum over attributes for "cartesian", maximum for "strong" (every coordinate can move at each hop).
+        Sum over attributes for "cartesian", maximum for "strong" (every coordinate can move at each hop); for "ball" the
+        least number of steps within the distance that add up (closed form or dynamic programme).
         """
         if self.kind == "flat":
             return self.axes[0].distance(a, b)
+        if self.ball is not None:
+            ends = [[int(c) for c in self.domain.decode(cell)] for cell in (a, b)]
+            return self.ball.distance(*ends)
         steps = [
             axis.distance(int(x), int(y))
             for axis, x, y in zip(self.axes, self.domain.decode(a), self.domain.decode(b), strict=True)
@@ -321,6 +364,8 @@ class Graph:
         """Every edge once, as arrays of whole-domain cells; in chunks."""
         if self.kind == "flat":
             yield from self.axes[0].edges(chunk)
+        elif self.ball is not None:
+            yield from self.ball.edges(chunk)
         elif self.kind == "cartesian":
             strides = _strides(self.domain.shape)
             for axis, stride, size in zip(self.axes, strides, self.domain.shape, strict=True):

@@ -1,4 +1,4 @@
-"""Distances between declared values, for ``Within``. Each knows the largest cell offset it still joins."""
+"""Distances between declared values, for ``Within``: of one attribute, of several at once, of places."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from .attributes import Attribute
-from .errors import SpecificationError, Unsupported
-from .exact import Number, exact, positive, show
+from .errors import SpecificationError
+from .exact import Number, positive, show
+from .lengths import measured
 from .reading import table, under
 
 
@@ -27,21 +28,28 @@ class _Weighted:
             raise SpecificationError("metric: weights are named by the texts of attributes.")
         object.__setattr__(self, "weights", tuple((n, positive(w, f"metric.{n}")) for n, w in told.items()))
 
-    def reach(self, name: str, attribute: Attribute, theta: Fraction) -> int:
-        """Largest cell offset k such that some pair of values k cells apart is within ``theta``."""
+    def weight(self, name: str) -> Fraction:
+        """The weight of one attribute, on its own.
+
+        Raises:
+            SpecificationError: the metric speaks of other attributes too.
+        """
         extra = [n for n, _ in self.weights if n != name]
         if extra:
-            raise Unsupported(
-                f"metric: {', '.join(extra)}: distances over several attributes are not available in this version."
+            raise SpecificationError(
+                f"metric: {', '.join(extra)}: a distance over several attributes stands alone: "
+                "secrets=td.Within(theta, metric=…), without on=."
             )
-        return attribute.reach(theta / dict(self.weights).get(name, Fraction(1)))
+        return dict(self.weights).get(name, Fraction(1))
 
     def to_spec(self) -> dict[str, Any]:
         return {type(self).__name__.lower(): {n: show(w) for n, w in self.weights}}
 
 
 class L1(_Weighted):
-    """Σ_a weight_a · |x_a − y_a|, in the attributes' own units.
+    """Σ_a weight_a · |x_a − y_a|, in the attributes' own units; of a place, its two coordinates in local lengths.
+
+    With weights for several attributes the distance is between whole records.
 
     >>> L1(age=2).to_spec()
     {'l1': {'age': '2'}}
@@ -49,7 +57,9 @@ class L1(_Weighted):
 
 
 class L2(_Weighted):
-    """(Σ_a weight_a² (x_a − y_a)²)^½, in the attributes' own units.
+    """(Σ_a weight_a² (x_a − y_a)²)^½, in the attributes' own units; of a place, its two coordinates in local lengths.
+
+    With weights for several attributes the distance is between whole records.
 
     >>> L2().to_spec()
     {'l2': {}}
@@ -58,29 +68,29 @@ class L2(_Weighted):
 
 @dataclass(frozen=True)
 class Discrete:
-    """0 for equal values, 1 for any two different ones.
+    """0 for equal values, 1 for any two different ones (of a place: for equal and different cells).
 
     >>> Discrete().to_spec()
     {'discrete': {}}
     """
 
-    def reach(self, name: str, attribute: Attribute, theta: Fraction) -> int:
-        return attribute.n_values - 1 if theta >= 1 else 0
-
     def to_spec(self) -> dict[str, Any]:
         return {"discrete": {}}
 
 
-def Haversine(*args: object, **kwargs: object) -> None:
-    """Great-circle distance between places. Not available in this version.
+@dataclass(frozen=True)
+class Haversine:
+    """Great-circle distance between places given in degrees, on a sphere of radius 6,371,008.8 m.
 
-    Raises:
-        Unsupported: always.
+    >>> Haversine().to_spec()
+    {'haversine': {}}
     """
-    raise Unsupported("Haversine: places on a map are not available in this version.")
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"haversine": {}}
 
 
-Metric = L1 | L2 | Discrete
+Metric = L1 | L2 | Discrete | Haversine
 
 
 def metric_from_spec(spec: Mapping[str, Any], where: str) -> Metric:
@@ -88,29 +98,21 @@ def metric_from_spec(spec: Mapping[str, Any], where: str) -> Metric:
     with under(where):
         told = table(spec, "metric", "a table such as { l1 = { age = 2 } }")
         kind, weights = next(iter(told.items()), ("", {}))
-        if len(told) != 1 or kind not in ("l1", "l2", "discrete"):
-            raise SpecificationError("metric: one of l1, l2, discrete.")
+        if len(told) != 1 or kind not in ("l1", "l2", "discrete", "haversine"):
+            raise SpecificationError("metric: one of l1, l2, discrete, haversine.")
         inner = table(weights, f"metric.{kind}", "a table of weights (it may be empty)")
-        if kind == "discrete" and inner:
-            raise SpecificationError("metric.discrete: has no weights; leave the table empty.")
-        return Discrete() if kind == "discrete" else (L1 if kind == "l1" else L2)(inner)
+        if kind in ("discrete", "haversine"):
+            if inner:
+                raise SpecificationError(f"metric.{kind}: has no weights; leave the table empty.")
+            return Discrete() if kind == "discrete" else Haversine()
+        return (L1 if kind == "l1" else L2)(inner)
 
 
 def threshold(theta: Number, attribute: Attribute, where: str) -> Fraction:
-    """A distance such as ``100`` or ``"100 USD"`` in the attribute's unit.
+    """A distance such as ``100``, ``"100 USD"`` or ``"5 km"`` in the attribute's unit.
 
     >>> from .attributes import Integer
     >>> threshold("100 USD", Integer(0, 9, unit="USD"), "Within")
     Fraction(100, 1)
     """
-    if isinstance(theta, str) and " " in theta.strip():
-        amount, unit = theta.strip().split(maxsplit=1)
-        if unit != attribute.unit:
-            raise SpecificationError(
-                f"{where}: the attribute is declared in {attribute.unit or 'no unit'}, not in {unit}."
-            )
-        theta = amount
-    distance = exact(theta, where)
-    if distance < 0:
-        raise SpecificationError(f"{where}: a distance is not negative.")
-    return distance
+    return measured(theta, attribute.unit, where)

@@ -161,12 +161,12 @@ class Table:
         self.name = name or _name(source, table)
         self.edition = edition
         self.null = texts
-        columns = dict.fromkeys(a.column or n for n, a in domain.items())
+        columns = dict.fromkeys(c for n, a in domain.items() for c in a.columns(n))
         self._source = open_source(source, list(columns), table)
         types = dict(zip(self._source.columns, self._source.types, strict=True))
         for attribute_name, attribute in domain.items():
-            column = attribute.column or attribute_name
-            check_readable(attribute, types[column], self._source.where, column)
+            for column in attribute.columns(attribute_name):
+                check_readable(attribute, types[column], self._source.where, column)
 
     def counts(self, *attributes: str) -> Counts:
         """Rows per cell of some attributes (all of them, if none is named), in the order of the domain.
