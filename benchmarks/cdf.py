@@ -21,7 +21,9 @@ import scipy.optimize
 import tetraodon as td
 from tetraodon import noise
 from tetraodon.answers import answers
+from tetraodon.loss import Loss
 from tetraodon.mechanisms.select import candidates
+from tetraodon.sensitivity import Neighbourhood
 from tetraodon.release import Release, name_of
 from tetraodon.workload import resolve
 
@@ -53,7 +55,7 @@ def main() -> int:
         best = dict.fromkeys(("plan", "reserve", "release", "ranges", "intervals"), np.inf)
         for _ in range(ROUNDS):
             took: dict[str, float] = {}
-            took["plan"], (strategy, *_) = timed(lambda graph=graph: candidates(query, graph, Fraction(1)))
+            took["plan"], (strategy, *_) = timed(lambda graph=graph: candidates(query, Neighbourhood(graph), Loss("epsilon", Fraction(1))))
             took["reserve"], held = timed(lambda strategy=strategy: noise.reserve(strategy.draws))
             with held:
                 took["release"], found = timed(

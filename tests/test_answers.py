@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pricing import price
 from scipy.optimize import isotonic_regression
 from strategies import examples
 
@@ -19,7 +20,6 @@ from tetraodon import answers as module
 from tetraodon import noise
 from tetraodon.answers import Answers, answers, possible_prefixes, quantile_positions
 from tetraodon.mechanisms import Direct, Hierarchical, Identity, Ordered, OrderedHierarchical
-from tetraodon.mechanisms.select import price
 from tetraodon.mechanisms.strategy import Noisy, Strategy
 from tetraodon.workload import Rows, resolve
 

@@ -13,12 +13,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from oracle import brute
 from oracle import mechanisms as oracle
+from pricing import candidates, looking, price
 from strategies import asked_policies, attributes, examples, policies, questions
 from strategies import secrets as all_secrets
 
 import tetraodon as td
 from tetraodon import noise
 from tetraodon.errors import SpecificationError, TetraodonError, Unsupported
+from tetraodon.loss import Loss
 from tetraodon.mechanisms import (
     Direct,
     Hierarchical,
@@ -28,8 +30,6 @@ from tetraodon.mechanisms import (
     mechanism_from_spec,
 )
 from tetraodon.mechanisms.forest import Forest
-from tetraodon.mechanisms.search import Search
-from tetraodon.mechanisms.select import candidates, price
 from tetraodon.mechanisms.strategy import Strategy, build
 from tetraodon.workload import Rows, resolve
 
@@ -135,7 +135,7 @@ def test_random_shapes_cost_epsilon_exactly(data: Any) -> None:
     epsilon = data.draw(EPSILONS)
     query = data.draw(st.sampled_from(("CDF", "Ranges", "Histogram", "Quantiles")))
     strategy = along(size, theta, mechanism, query, epsilon)
-    assert strategy.spent == strategy.cost.value == epsilon
+    assert strategy.spent.amount == strategy.cost.value == epsilon
     assert oracle.threshold_cost(strategy, min(theta, size - 1)) == epsilon
     for rows, applied in zip(oracle.part_rows(strategy), observed_matrix(strategy), strict=True):
         assert np.array_equal(rows, applied)
@@ -161,8 +161,8 @@ def check_cost(policy: td.Policy, asked: brute.Asked, mechanism: Any, epsilon: F
         axis = None if resolved.axis is None else resolved.axis.name
         moves = oracle.edge_places(oracle.places(asked, policy.domain, axis), edges)
         cost = oracle.strategy_cost(strategy, moves)
-    assert cost == strategy.spent
-    assert strategy.spent in (0, epsilon)
+    assert cost == strategy.spent.amount
+    assert strategy.spent.amount in (0, epsilon)
     return strategy
 
 
@@ -399,7 +399,7 @@ def test_without_secrets_everything_is_exact_and_free(policy: td.Policy) -> None
     assume(not nothing.graph.has_edges)
     for name in policy.domain:
         (best, *_) = candidates(resolve(td.Histogram(name), policy.domain), nothing.graph, Fraction(1))
-        assert best.spent == 0 and best.expected_error == 0 and not best.draws
+        assert best.spent.is_zero and best.expected_error == 0 and not best.draws
 
 
 # ---------- shapes ----------
@@ -499,11 +499,13 @@ def test_a_split_of_many_digits_is_priced_exactly(split: Any) -> None:
 
 def test_weights_beyond_exact_pricing_are_refused() -> None:
     domain = td.Domain(x=td.Integer(0, 59))
-    looking = Search(resolve(td.CDF("x"), domain), td.Policy(domain, td.Within(7)).graph, Fraction(1))
+    search = looking(resolve(td.CDF("x"), domain), td.Policy(domain, td.Within(7)).graph, Fraction(1))
     forest = Forest(60, 7, 2)
     parts = (1 << 61, (1 << 61,) * forest.height)
     with pytest.raises(Unsupported, match="price exactly"):
-        build(Ordered(), looking.resolved, looking.graph, Fraction(1), forest, *parts, looking.free)
+        build(
+            Ordered(), search.resolved, search.hood, Loss("epsilon", Fraction(1)), forest, *parts, search.free
+        )
 
 
 def test_signatures_of_pricing_take_no_table() -> None:

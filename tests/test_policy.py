@@ -331,8 +331,8 @@ DOMAIN = td.Domain(x=td.Integer(0, 9), c=td.Categorical(["p", "q"]))
         (lambda: td.Policy({}, td.Full()), SpecificationError, "policy.domain: a td.Domain, not dict"),
         (
             lambda: td.Policy(DOMAIN, td.Full(), [1]),
-            Unsupported,
-            "policy.constraints: known counts are not available",
+            SpecificationError,
+            "policy.constraints.0.: a table such as",
         ),
         (
             lambda: td.Policy(DOMAIN, td.Full(), presence="secret"),
@@ -360,8 +360,8 @@ DOMAIN = td.Domain(x=td.Integer(0, 9), c=td.Categorical(["p", "q"]))
         ),
         (
             lambda: td.Policy.from_spec(td.Policy(DOMAIN, td.Full()).to_spec() | {"constraints": [{}]}),
-            Unsupported,
-            "policy.constraints: known counts are not available",
+            SpecificationError,
+            "policy.constraints.0.: one of marginal, where in",
         ),
         (
             lambda: secrets_from_spec("ful"),

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pricing import epsilon
 
 from tetraodon import (
     CDF,
@@ -96,20 +97,22 @@ def _session(epsilon: str, ledger: Path | None) -> Session:
 
 
 REQUESTS = [
-    Request(CDF(EUR, by=["open"]), THIRD, "cdf"),
-    Request(Histogram("grade & <i>", "size"), THIRD, "cross"),
-    Request(Histogram("region", "temp"), THIRD, "many"),
-    Request(Histogram("region"), THIRD, "regions"),
-    Request(Histogram(EUR), THIRD, "long"),
-    Request(Histogram("temp", bins={"temp": 5}, where={"open": OPEN[:2]}), THIRD, "bins"),
-    Request(Quantiles("grade & <i>", ["0.5", "0.9"], by="open"), THIRD, "graded"),
-    Request(Quantiles("temp", ["0.5", "0.5"], by="size"), THIRD, "temps"),
-    Request(Ranges("temp", "all"), THIRD, "all-ranges"),
-    Request(Ranges("grade & <i>", [(GRADES[0], GRADES[1]), (EVIL, EVIL)], by="size"), THIRD, "ranges"),
-    Request(Linear([[1, 1, 0, 0], [0, -1, 1, 0]], "grade & <i>", by="open"), THIRD, "linear"),
-    Request(Mean("temp", by=["grade & <i>", "open"]), THIRD, "mean"),
-    Request(Sum(EUR), THIRD, "sum"),
-    Request(Histogram("open"), THIRD, "free"),
+    Request(CDF(EUR, by=["open"]), epsilon(THIRD), "cdf"),
+    Request(Histogram("grade & <i>", "size"), epsilon(THIRD), "cross"),
+    Request(Histogram("region", "temp"), epsilon(THIRD), "many"),
+    Request(Histogram("region"), epsilon(THIRD), "regions"),
+    Request(Histogram(EUR), epsilon(THIRD), "long"),
+    Request(Histogram("temp", bins={"temp": 5}, where={"open": OPEN[:2]}), epsilon(THIRD), "bins"),
+    Request(Quantiles("grade & <i>", ["0.5", "0.9"], by="open"), epsilon(THIRD), "graded"),
+    Request(Quantiles("temp", ["0.5", "0.5"], by="size"), epsilon(THIRD), "temps"),
+    Request(Ranges("temp", "all"), epsilon(THIRD), "all-ranges"),
+    Request(
+        Ranges("grade & <i>", [(GRADES[0], GRADES[1]), (EVIL, EVIL)], by="size"), epsilon(THIRD), "ranges"
+    ),
+    Request(Linear([[1, 1, 0, 0], [0, -1, 1, 0]], "grade & <i>", by="open"), epsilon(THIRD), "linear"),
+    Request(Mean("temp", by=["grade & <i>", "open"]), epsilon(THIRD), "mean"),
+    Request(Sum(EUR), epsilon(THIRD), "sum"),
+    Request(Histogram("open"), epsilon(THIRD), "free"),
 ]
 
 
@@ -142,11 +145,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     policy = Policy(domain, secrets=AttributeWise(age=Within(10), job=Full()))
     table = Table(rows, domain, name="people", edition="2025")
     session = Session(table, policy, epsilon="2", ledger=folder / "people.ledger")
-    session.release_all([Request(Histogram("job"), Fraction(1, 4), "earlier")])
+    session.release_all([Request(Histogram("job"), epsilon(Fraction(1, 4)), "earlier")])
     releases = session.release_all(
         [
-            Request(CDF("age", by="sex"), Fraction(1), "ages"),
-            Request(Histogram("job", by="sex"), Fraction(1, 4), "jobs"),
+            Request(CDF("age", by="sex"), epsilon(Fraction(1)), "ages"),
+            Request(Histogram("job", by="sex"), epsilon(Fraction(1, 4)), "jobs"),
         ]
     )
     return publish(folder / "out", [(r, ("parquet", "csv")) for r in releases], session.context)
@@ -587,7 +590,7 @@ def test_values_of_an_attribute_are_written_as_they_are(tmp_path: Path) -> None:
     domain = Domain(born=Integer(1900, 2019))
     table = Table({"born": list(range(1900, 2020)) * 9}, domain, name="t")
     session = Session(table, Policy(domain, secrets=Within(1)), epsilon=2)
-    release = session.release_all([Request(CDF("born"), Fraction(1), "born")])[0]
+    release = session.release_all([Request(CDF("born"), epsilon(Fraction(1)), "born")])[0]
     page = render(release.save(tmp_path))
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", page)
     assert "1960" in texts and "1,960" not in texts

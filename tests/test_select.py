@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import mechanisms as oracle
+from pricing import candidates, looking, price
 from strategies import examples
 
 import tetraodon as td
@@ -20,8 +21,8 @@ from tetraodon.graphs import Graph
 from tetraodon.mechanisms import Direct, Hierarchical, Identity, Ordered, OrderedHierarchical, search, select
 from tetraodon.mechanisms.forest import Forest
 from tetraodon.mechanisms.search import Search
-from tetraodon.mechanisms.select import candidates, price
 from tetraodon.mechanisms.strategy import Strategy
+from tetraodon.sensitivity import Neighbourhood
 from tetraodon.table import Table
 from tetraodon.workload import Resolved, resolve
 
@@ -194,10 +195,10 @@ def test_the_model_is_the_exact_error_up_to_the_cost(
     size: int, theta: int, fanout: int, word: str, data: Any
 ) -> None:
     told = asked(size, min(theta, size), getattr(td, word)("x"))
-    looking = Search(*told, Fraction(1, 5))
-    shape = looking.shape(data.draw(st.integers(1, size)), fanout)
+    search = looking(*told, Fraction(1, 5))
+    shape = search.shape(data.draw(st.integers(1, size)), fanout)
     budget = shape.budget("geometric")
-    built = select._built(Hierarchical(fanout), looking, shape.forest, *shape.weights(budget))
+    built = select._built(Hierarchical(fanout), search, shape.forest, *shape.weights(budget))
     slack = float(select._slack(built, shape))
     assert 0 < slack <= 1
     if slack == 1:
@@ -209,7 +210,7 @@ def test_the_model_is_the_exact_error_up_to_the_cost(
 @pytest.mark.parametrize("word", ["CDF", "Ranges", "Histogram"])
 def test_a_long_chain_is_measured_by_a_short_one(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told = asked(9_005, 20, getattr(td, word)("x"))
-    shape = Search(*told, Fraction(1)).shape(10, 8)  # 901 blocks, the last of 5 positions, cut differently
+    shape = looking(*told, Fraction(1)).shape(10, 8)  # 901 blocks, the last of 5 positions, cut differently
     budget = shape.budget("uniform")
     short = shape.error(budget)
     monkeypatch.setattr(search, "LONG_CHAIN", 10**6)
@@ -228,7 +229,7 @@ def test_the_last_block_counts_even_on_a_long_chain() -> None:
 @examples(30)
 def test_no_nearby_budget_is_better(size: int, theta: int, fanout: int, seed: int) -> None:
     told = asked(size, min(theta, size), td.CDF("x"))
-    shape = Search(*told, Fraction(1)).shape(min(theta, size), fanout)
+    shape = looking(*told, Fraction(1)).shape(min(theta, size), fanout)
     budget = shape.chosen("optimal")
     rng = np.random.default_rng(seed)
     for _ in range(10):
@@ -251,17 +252,18 @@ def test_shapes_are_told_apart_by_what_they_cut(size: int, block: int, one: int,
 
 
 def test_rule_12_selection_takes_declarations_only() -> None:
-    public = {"mechanism", "resolved", "graph", "epsilon", "forest", "chain_weight", "level_weights", "free", "search",
+    public = {"mechanism", "resolved", "hood", "loss", "forest", "chain_weight", "level_weights", "free", "search",
               "shape", "share", "levels", "weights", "blocks", "size", "block", "fanout", "strategy", "chain", "budget", "kept", "count"}  # fmt: skip
     for name, function in inspect.getmembers(select, inspect.isfunction):
         if function.__module__ == select.__name__:
             assert set(inspect.signature(function).parameters) <= public, name
     fields = (
         set(Search.__dataclass_fields__)
+        | set(Neighbourhood.__dataclass_fields__)
         | set(Resolved.__dataclass_fields__)
         | set(Strategy.__dataclass_fields__)
     )
-    assert fields == {"resolved", "graph", "epsilon", "query", "domain", "groups", "axis", "filters", "workload",
+    assert fields == {"resolved", "hood", "loss", "graph", "classes", "records", "query", "domain", "groups", "axis", "filters", "workload",
                       "mechanism", "forest", "parts", "move"}  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from pricing import epsilon
 
 import tetraodon as td
 from tetraodon.errors import BudgetError, LedgerError, SpecificationError, Unsupported
@@ -129,8 +130,8 @@ def test_wrong_data_cost_nothing() -> None:
 def test_all_or_nothing() -> None:
     made = session("1")
     wanted = [
-        Request(td.Histogram("age"), Fraction(3, 4), "a"),
-        Request(td.Histogram("sex"), Fraction(1, 2), "b"),
+        Request(td.Histogram("age"), epsilon("3/4"), "a"),
+        Request(td.Histogram("sex"), epsilon("1/2"), "b"),
     ]
     with pytest.raises(BudgetError):
         made.release_all(wanted)

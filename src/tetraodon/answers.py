@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from . import noise
 from .axes import Ints
 from .mechanisms.strategy import Noisy, Strategy
 from .mechanisms.variance import Floats
@@ -141,7 +140,7 @@ def _means(strategy: Strategy, noisy: Noisy) -> Answers:
     least, most = float(ordinary.min()), float(ordinary.max())
     scales = [strategy.scale(p) for p in strategy.parts]
     coverage = Fraction(95, 100) if scales[1] is None else Fraction(975, 1000)
-    wide = [0.0 if s is None else float(noise.discrete_laplace_quantile(s, coverage)) for s in scales]
+    wide = [0.0 if s is None else strategy.noise_quantile(s, coverage) for s in scales]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = sums / asked.denominator / np.maximum(counts, 1.0)
         corners = [

@@ -23,8 +23,6 @@ class _Later:
         raise Unsupported(f"{self._name}.{attribute}: not available in this version; {self._instead}")
 
 
-CountConstraint = _Later("CountConstraint", "leave out constraints.")
-MarginalConstraint = _Later("MarginalConstraint", "leave out constraints.")
 Channel = _Later("Channel", "release answers instead of rows.")
 channels = _Later("channels", "release answers instead of rows.")
 leakage = _Later("leakage", "release answers, whose loss is proved.")

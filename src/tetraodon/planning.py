@@ -26,7 +26,7 @@ def planned(document: Document) -> dict[str, Any]:
     The ledger, if there is one already, is read for what is left.
     """
     priced = price_all(document.policy, document.requests)
-    total = sum((p.strategy.spent for p in priced), Fraction(0))
+    total = sum((p.strategy.spent.amount for p in priced), Fraction(0))
     left, taken, binds = document.epsilon, set[str](), True
     if document.ledger is not None and document.ledger.exists():
         ledger = Ledger.read(document.ledger)
@@ -42,7 +42,7 @@ def planned(document: Document) -> dict[str, Any]:
             {
                 "name": request.name,
                 "title": request.query.title,
-                "epsilon": show(strategy.spent),
+                "epsilon": show(strategy.spent.amount),
                 "workload": describe_workload(strategy.resolved),
                 "unit": unit_of(strategy.resolved),
                 "chosen": name_of(strategy.mechanism),

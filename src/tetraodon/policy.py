@@ -10,12 +10,17 @@ from functools import cached_property
 from typing import Any
 
 from .binding import bind, secrets_from_spec
+from .constraints import Constraint, Known, bind_constraints, constraint_from_spec
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
+from .exact import exact
 from .explain import explanation
 from .graphs import AttributeWise, Full, Graph, Secrets
 from .queries import Query
-from .sensitivity import Sensitivity, describe, largest_move, query_layers
+from .reading import listed
+from .sensitivity import Neighbourhood, Sensitivity, describe, largest_move, query_layers
+from .sensitivity.classes import check_answers, classes_of
+from .sensitivity.edges_reading import edges_only
 from .workload import Rows, resolve
 
 
@@ -26,7 +31,8 @@ class Policy:
     Args:
         domain: the declared domain.
         secrets: a secret graph; ``AttributeWise()`` if left out would be a guess, so it is required.
-        constraints: exact facts the adversary knows (not available in this version).
+        constraints: exact facts that everybody knows: ``CountConstraint`` and ``MarginalConstraint``. They make neighbours
+            move several records and so raise costs (docs/sensitivity.md); data that violate one are refused.
         presence: "public": who is in the table is known. "secret" is not available in this version.
 
     (ε, P)-Blowfish: for every edge x – y and every set of outputs S, replacing one record's x by y changes the
@@ -40,7 +46,7 @@ class Policy:
 
     domain: Domain
     secrets: Secrets
-    constraints: tuple[Any, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     presence: str = "public"
 
     def __init__(
@@ -48,8 +54,8 @@ class Policy:
     ) -> None:
         if not isinstance(domain, Domain):
             raise SpecificationError(f"policy.domain: a td.Domain, not {type(domain).__name__}.")
-        if constraints:
-            raise Unsupported("policy.constraints: known counts are not available in this version.")
+        told = listed(constraints, "policy.constraints", "a list of CountConstraint and MarginalConstraint")
+        declared = tuple(constraint_from_spec(c, f"policy.constraints[{i}]") for i, c in enumerate(told))
         if presence == "secret":
             raise Unsupported('policy.presence: "secret" is not available in this version.')
         if presence != "public":
@@ -57,33 +63,66 @@ class Policy:
         for name, value in (
             ("domain", domain),
             ("secrets", secrets),
-            ("constraints", ()),
+            ("constraints", declared),
             ("presence", presence),
         ):
             object.__setattr__(self, name, value)
-        _ = self.graph  # a wrong declaration is reported here, not at the first release
+        _ = self.neighbourhood  # a wrong declaration is reported here, not at the first release
 
     @cached_property
     def graph(self) -> Graph:
         """The secret graph over the whole domain."""
         return bind(self.secrets, self.domain)
 
-    def sensitivity(self, query: Query, reading: str = "both") -> Sensitivity:
-        """Largest L1 change of the query's exact answers over all neighbours, with an edge that attains it.
+    @cached_property
+    def known(self) -> tuple[Known, ...]:
+        """The constraints over the domain."""
+        return bind_constraints(self.constraints, self.domain)
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """What neighbouring tables are."""
+        if not self.known:
+            return Neighbourhood(self.graph)
+        classes = classes_of(self.known, self.domain)
+        check_answers(classes)
+        return Neighbourhood(self.graph, classes, classes.records)
+
+    def sensitivity(
+        self, query: Query, reading: str = "both", norm: str = "l1", records: int | None = None
+    ) -> Sensitivity:
+        """Largest change of the query's exact answers over all neighbours, with an edge that attains it.
 
         Args:
-            reading: how constraints are read; without constraints all readings agree.
+            reading: how constraints are read. "both" (and "literal", for which the same bound is used): other records may
+                move along no edge where a constraint forces them to. "edges": every record that moves does so along an
+                edge, a weaker promise. Without constraints all readings agree.
+            norm: "l1", or "l2" for the *square* of the Euclidean norm.
+            records: the number of records, where it is public; the value holds for any number without it.
 
         Raises:
             SpecificationError: the query does not fit the domain.
+            PolicyError: known counts for which no useful bound is known (the message names those to drop), or a secret
+                that the edges reading would not protect.
             Unsupported: an explicit graph with too many edges.
         """
         if reading not in ("both", "edges", "literal"):
             raise SpecificationError('reading: "both", "edges" or "literal".')
-        resolved = resolve(query, self.domain)
-        move = largest_move(resolved, self.graph, query_layers(resolved))
+        if norm not in ("l1", "l2"):
+            raise SpecificationError('norm: "l1" or "l2".')
+        resolved, power = resolve(query, self.domain), 1 if norm == "l1" else 2
+        hood, layers = self.neighbourhood, query_layers(resolved)
+        if records is not None:
+            told = exact(records, "records")
+            if told.denominator != 1 or told < 1 or (hood.records is not None and hood.records != told):
+                raise SpecificationError("records: the number of records, as the constraints have it.")
+            hood = Neighbourhood(hood.graph, hood.classes, int(told))
+        if reading == "edges" and not hood.is_plain:
+            move = edges_only(resolved, hood, layers, power)
+        else:
+            move = largest_move(resolved, hood, layers, power)
         denominator = resolved.workload.denominator if isinstance(resolved.workload, Rows) else 1
-        return describe(resolved, move, denominator)
+        return describe(move, denominator**power)
 
     def explain(self, epsilon: Any = None) -> str:
         """The policy in plain words: what is not protected first.
@@ -99,12 +138,13 @@ class Policy:
 
     def to_spec(self) -> dict[str, Any]:
         """A plain JSON-ready form; ``Policy.from_spec`` is its inverse."""
-        return {
+        spec: dict[str, Any] = {
             "domain": self.domain.to_spec(),
             "order": list(self.domain.names),  # cells are numbered by it, and canonical JSON sorts keys
             "secrets": self.secrets.to_spec(),
             "presence": self.presence,
         }
+        return spec | {"constraints": [k.to_spec() for k in self.known]} if self.known else spec
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Policy:

@@ -262,7 +262,7 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
         "title": release.query.title,
         "query": release.query.to_spec(),
         "guarantee": release.guarantee,
-        "epsilon": show(release.epsilon),
+        release.spent.unit: show(release.spent.amount),
         "mechanism": release.mechanism.to_spec(),
         "mechanism_name": name_of(release.mechanism),
         "cost": {

@@ -19,6 +19,7 @@ from .errors import SpecificationError, Unsupported
 from .estimates import Estimate, bounds
 from .exact import exact, show
 from .layout import Column, published_columns
+from .loss import Loss
 from .mechanisms import Mechanism
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
@@ -47,7 +48,7 @@ class Priced:
 
     @property
     def cost(self) -> Sensitivity:
-        """Exact cost in ε, with an edge that attains it."""
+        """Exact cost in ε or ρ, with an edge that attains it."""
         return self.strategy.cost
 
     @property
@@ -67,7 +68,7 @@ class Priced:
 
     def __repr__(self) -> str:
         return (
-            f"{name_of(self.mechanism)}: epsilon {show(self.cost.value)}, ± {number(self.half_width)}, "
+            f"{name_of(self.mechanism)}: {self.strategy.spent.show()}, ± {number(self.half_width)}, "
             f"mean squared error {number(self.expected_error)}"
         )
 
@@ -141,7 +142,7 @@ class Plan(Sequence[Priced]):
     """The applicable mechanisms for one query, best first. Nothing was read or spent."""
 
     query: Query
-    epsilon: Fraction
+    loss: Loss
     rows: tuple[Priced, ...]
 
     def __getitem__(self, index: Any) -> Any:
@@ -154,7 +155,7 @@ class Plan(Sequence[Priced]):
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        head = f"{self.query.title}, epsilon {show(self.epsilon)}: {self.rows[0].workload}"
+        head = f"{self.query.title}, {self.loss.show()}: {self.rows[0].workload}"
         return "\n".join([head, *(f"  {row!r}" for row in self.rows)])
 
 
@@ -192,9 +193,14 @@ class Release:
         return self.strategy.mechanism
 
     @property
-    def epsilon(self) -> Fraction:
+    def spent(self) -> Loss:
         """What was charged, exactly."""
         return self.strategy.spent
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """What was charged in ε, exactly; None for Gaussian noise (``spent`` is then in ρ)."""
+        return self.spent.amount if self.spent.unit == "epsilon" else None
 
     @property
     def cost(self) -> Sensitivity:
@@ -294,12 +300,15 @@ class Release:
 
     @cached_property
     def curve(self) -> list[dict[str, Any]]:
-        """± against ε for every mechanism considered, from closed forms."""
+        """± against ε or ρ for every mechanism considered, from closed forms."""
+        unit = self.strategy.loss.unit
         return [
             {
                 "name": name_of(row.mechanism),
-                "epsilon": [float(e) for e in CURVE],
-                "half_width": [finite(replace(row.strategy, epsilon=e).half_width) for e in CURVE],
+                unit: [float(e) for e in CURVE],
+                "half_width": [
+                    finite(replace(row.strategy, loss=Loss(unit, e)).half_width) for e in CURVE
+                ],
             }
             for row in self.considered
         ]
@@ -316,7 +325,7 @@ class Release:
 
     def __repr__(self) -> str:
         return (
-            f"Release {self.name!r}: {self.query.title}, {name_of(self.mechanism)}, epsilon {show(self.epsilon)}, "
+            f"Release {self.name!r}: {self.query.title}, {name_of(self.mechanism)}, {self.spent.show()}, "
             f"± {number(self.half_width)} {self.unit}".rstrip()
         )
 

@@ -21,6 +21,7 @@ from .errors import SpecificationError, Unsupported
 from .exact import Number, positive, show
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
+from .loss import Loss, Unit
 from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.select import candidates, price
 from .mechanisms.strategy import Strategy
@@ -30,7 +31,7 @@ from .release import Plan, Priced, Release, published_exactly
 from .table import Table
 from .workload import resolve
 
-LEAST_EPSILON = Fraction(1, 2**50)
+LEAST_LOSS = Fraction(1, 2**50)
 
 
 @dataclass(frozen=True)
@@ -42,23 +43,36 @@ class Request:
     """
 
     query: Query
-    epsilon: Fraction
+    loss: Loss
     name: str
     mechanism: Mechanism | None = None
     again: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", release_epsilon(self.epsilon, "epsilon"))
+        object.__setattr__(self, "loss", release_loss(self.loss.unit, self.loss.amount, self.loss.unit))
         if self.mechanism is not None:
             object.__setattr__(self, "mechanism", mechanism_from_spec(self.mechanism))
 
 
-def release_epsilon(value: object, where: str) -> Fraction:
+def release_loss(unit: Unit, value: object, where: str) -> Loss:
     """What one release may be charged: exact, above 0, and such that its noise fits 64-bit integers."""
-    epsilon = positive(value, where)
-    if epsilon < LEAST_EPSILON:
+    amount = positive(value, where)
+    if amount < LEAST_LOSS:
         raise SpecificationError(f"{where}: too small; below 2^-50 the noise would not fit 64-bit integers.")
-    return epsilon
+    return Loss(unit, amount)
+
+
+def one_loss(epsilon: object, rho: object, where: str) -> Loss:
+    """The loss that a caller states in one of two units.
+
+    >>> one_loss("1/2", None, "plan").show()
+    'epsilon 0.5'
+    """
+    if (epsilon is None) == (rho is None):
+        raise SpecificationError(f"{where}: state epsilon (Laplace noise) or rho (Gaussian noise), one of them.")
+    if rho is None:
+        return release_loss("epsilon", epsilon, f"{where}.epsilon")
+    return release_loss("rho", rho, f"{where}.rho")
 
 
 @dataclass(frozen=True)
@@ -133,30 +147,32 @@ class Session:
         """The budget left, and every exact disclosure so far."""
         return Remaining(self.ledger.remaining, published_exactly(self.ledger))
 
-    def plan(self, query: Query, epsilon: Number) -> Plan:
+    def plan(self, query: Query, epsilon: Number | None = None, rho: Number | None = None) -> Plan:
         """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
 
         Args:
-            epsilon: what the release would be charged.
+            epsilon: what the release would be charged, with Laplace noise; or
+            rho: the same with Gaussian noise (zero-concentrated privacy).
         """
-        asked = release_epsilon(epsilon, "plan.epsilon")
+        asked = one_loss(epsilon, rho, "plan")
         resolved = resolve(query, self.policy.domain)
-        found = candidates(resolved, self.policy.graph, asked)
+        found = candidates(resolved, self.policy.neighbourhood, asked)
         return Plan(query, asked, tuple(Priced(s) for s in found))
 
     def release(
         self,
         query: Query,
-        epsilon: Number,
+        epsilon: Number | None = None,
         mechanism: str | Mechanism | dict[str, Any] = "auto",
         name: str | None = None,
         again: bool = False,
+        rho: Number | None = None,
     ) -> Release:
         """Charge the ledger, then draw.
 
         Args:
             query: what to publish.
-            epsilon: its price, exact.
+            epsilon: its price, exact, with Laplace noise; or ``rho``: the same with Gaussian noise.
             mechanism: "auto" (least expected error among ``plan``), a name or a mechanism object.
             name: what the ledger calls it; by default the query's own title.
             again: draw and charge afresh although the name was released before.
@@ -171,9 +187,7 @@ class Session:
                 f'release.query: a query such as td.CDF("age"), not {type(query).__name__}.'
             )
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-        request = Request(
-            query, release_epsilon(epsilon, "release.epsilon"), name or query.title, chosen, again
-        )
+        request = Request(query, one_loss(epsilon, rho, "release"), name or query.title, chosen, again)
         [made] = self.release_all([request])
         values = hashlib.sha256(made.answers.values.tobytes()).hexdigest()
         self.ledger.published(made.charge, {"values": values})
@@ -232,11 +246,11 @@ class Session:
         return Charge(
             name=request.name,
             edition=self.table.edition,
-            epsilon=strategy.spent,
+            epsilon=strategy.spent.amount,
             query=request.query.to_spec(),
             mechanism=strategy.mechanism.to_spec(),
             strategy=digest(spec),
-            cost={"rule": strategy.cost.rule, "bound": show(strategy.spent), "strategy": spec},
+            cost={"rule": strategy.cost.rule, "bound": show(strategy.spent.amount), "strategy": spec},
             policy_hash=self.policy.hash,
             again=request.again,
             disclosures=tuple(exact_rows(strategy)),
@@ -294,10 +308,10 @@ def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest
 
 def _price(policy: Policy, request: Request) -> PricedRequest:
     resolved = resolve(request.query, policy.domain)
-    ranked = candidates(resolved, policy.graph, request.epsilon)
+    ranked = candidates(resolved, policy.neighbourhood, request.loss)
     strategy = ranked[0]
     if request.mechanism is not None:
-        strategy = price(request.mechanism, resolved, policy.graph, request.epsilon)
+        strategy = price(request.mechanism, resolved, policy.neighbourhood, request.loss)
         if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
             ranked = [strategy, *ranked]
     return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .binding import secrets_from_spec
-from .domain import Domain, Point
+from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import positive
 from .mechanisms import mechanism_from_spec
@@ -25,7 +25,7 @@ from .policy import Policy
 from .publish import FORMATS, file_name
 from .queries import query_from_spec
 from .reading import kind_of, listed, under
-from .session import Request, Session
+from .session import Request, Session, release_loss
 from .table import Table
 from .workload import resolve
 
@@ -112,10 +112,6 @@ def load(path: Path) -> Document:
     with _in_file(path.name):
         _refuse_later(raw)
         outer = _outer(raw)
-        for name, told in outer["domain"].items():
-            if "point" in told:
-                with under(f"domain.{name}.point"):
-                    Point()
         with _at("domain"):
             domain = Domain.from_spec(outer["domain"], path.parent)
         secrets = secrets_from_spec(outer["policy"]["secrets"])
@@ -187,7 +183,7 @@ def _request(told: Mapping[str, Any]) -> Request:
         query = query_from_spec(told["query"])
     mechanism = told.get("mechanism", "auto")
     chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-    return Request(query, positive(told["epsilon"], "epsilon"), told["name"], chosen)
+    return Request(query, release_loss("epsilon", told["epsilon"], "epsilon"), told["name"], chosen)
 
 
 def _formats(present: Mapping[str, Any]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pricing import epsilon
 
 import tetraodon as td
 from tetraodon.cli import main
@@ -306,7 +307,7 @@ def test_a_price_is_believed_for_its_own_policy_and_requests_only() -> None:
 
     domain = td.Domain(age=td.Integer(0, 9))
     session = td.Session(td.Table({"age": [1]}, domain), td.Policy(domain, secrets=td.Full()), 1)
-    wanted = [Request(td.Histogram("age"), "0.5", "a")]  # type: ignore[arg-type]
+    wanted = [Request(td.Histogram("age"), epsilon("1/2"), "a")]
     with pytest.raises(td.errors.SpecificationError, match="another policy"):
         session.release_all(wanted, price_all(td.Policy(domain, secrets=td.Nothing()), wanted))
     assert session.ledger.spent == 0

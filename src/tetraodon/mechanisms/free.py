@@ -1,4 +1,4 @@
-"""Which prefix rows a policy leaves free: those that no edge of the secret graph changes."""
+"""Which prefix rows a policy leaves free: those that no neighbouring table changes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ import numpy as np
 from ..axes import Axis, Bools, Ints
 from ..graphs import Graph
 from ..quotient import label_change, quotient
+from ..sensitivity import Neighbourhood
+from ..sensitivity.kinds import Kinds, kinds_of
 from ..workload import Resolved
 
 
-def free_bounds(resolved: Resolved, graph: Graph) -> Bools:
-    """Shape (P + 1,): prefix rows "position < bound" that no edge of the policy changes."""
+def free_bounds(resolved: Resolved, hood: Neighbourhood) -> Bools:
+    """Shape (P + 1,): prefix rows "position < bound" that no neighbour changes, in any group."""
+    if hood.is_plain:
+        return _along_edges(resolved, hood.graph)
+    return _known(resolved, kinds_of((resolved,), hood))
+
+
+def _along_edges(resolved: Resolved, graph: Graph) -> Bools:
     size = resolved.n_positions
     small = graph.project(resolved.domain.names)
     touched = np.zeros(size + 2, dtype=np.int64)  # difference array over bounds
@@ -38,6 +46,41 @@ def free_bounds(resolved: Resolved, graph: Graph) -> Bools:
             partners = np.flatnonzero(axis.star_mask(star)).astype(np.int64)
             cell = np.full(len(partners), axis.base + star, dtype=np.int64)
             _cross(touched, np.minimum(partners, cell), np.maximum(partners, cell))
+    return _untouched(touched, size)
+
+
+def _known(resolved: Resolved, kinds: Kinds) -> Bools:
+    """Under constraints that an edge can break, a row is free if it is constant on every class and class counts cannot move
+    it; a class that lies in one group touches the bounds between its positions, one that does not also those after."""
+    classes, size = kinds.hood.classes, resolved.n_positions
+    assert classes is not None
+    place = kinds.places[:, 0]
+    group, position = np.where(place < 0, -1, place // size), np.where(place < 0, size, place % size)
+    touched = np.zeros(size + 2, dtype=np.int64)
+    heads = kinds.heads
+    low, high = np.minimum.reduceat(position, heads), np.maximum.reduceat(position, heads)
+    mixed = np.minimum.reduceat(group, heads) != np.maximum.reduceat(group, heads)
+    _cross(touched, low, np.where(mixed, size, high))
+    free = _untouched(touched, size)
+    if classes.is_determined:
+        return free
+    if classes.kernel is None:
+        # Only what is constant over the whole domain is sure not to move.
+        everywhere = len(np.unique(place)) == 1 or (len(np.unique(group)) == 1 and group[0] >= 0)
+        free[1:size] = False
+        free[size] &= everywhere
+        return free
+    # Σ over classes of u_C · [the row holds C] must vanish in every group.
+    held = group[heads] >= 0
+    u = np.array(classes.kernel, dtype=np.int64)[held]
+    table = np.zeros((resolved.n_groups, size), dtype=np.int64)
+    np.add.at(table, (group[heads][held], low[held]), u)
+    moved = (np.cumsum(table, axis=1) != 0).any(axis=0)
+    free[1:] &= ~moved
+    return free
+
+
+def _untouched(touched: Ints, size: int) -> Bools:
     return np.asarray(np.cumsum(touched)[: size + 1] == 0, dtype=bool)
 
 

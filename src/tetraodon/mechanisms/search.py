@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from ..axes import Axis, Bools
-from ..graphs import Graph
+from ..loss import Loss, Unit
 from ..quotient import quotient
-from ..sensitivity import largest_move, rows
+from ..sensitivity import Neighbourhood, largest_move, rows
 from ..workload import AllRanges, Cells, Resolved, Rows, SomeRanges
 from .estimate import Weights
 from .forest import Forest
@@ -43,18 +42,28 @@ class Search:
     """What is known about a query under a policy before a shape is chosen, computed once."""
 
     resolved: Resolved
-    graph: Graph
-    epsilon: Fraction
+    hood: Neighbourhood
+    loss: Loss
+
+    @property
+    def power(self) -> int:
+        """1: moves count in full (Laplace noise); 2: squared (Gaussian noise)."""
+        return 1 if self.loss.unit == "epsilon" else 2
+
+    def move(self, *layers: rows.Layer) -> float:
+        """The largest weighted move of some rows."""
+        return float(largest_move(self.resolved, self.hood, layers, self.power).value)
 
     @cached_property
     def free(self) -> Bools:
-        """Prefix rows that no edge changes."""
-        return free_bounds(self.resolved, self.graph)
+        """Prefix rows that no neighbour changes."""
+        return free_bounds(self.resolved, self.hood)
 
     @cached_property
-    def tree_move(self) -> int:
-        """How far an edge moves the rows of one level, at most: 2, or 1 if it only leaves or enters the query."""
-        return largest_move(self.resolved, self.graph, (rows.Blocks(self.resolved.n_positions),)).value
+    def tree_move(self) -> float:
+        """How far a neighbour moves the rows of one level, at most: without constraints 2, or 1 if edges only leave or enter
+        the query."""
+        return self.move(rows.Blocks(self.resolved.n_positions))
 
     @cached_property
     def is_cut(self) -> bool:
@@ -73,7 +82,7 @@ class Search:
     def reach(self) -> int:
         """Largest distance along the axis that an edge spans; all of it if an edge joins the ends, or a star is joined."""
         size = self.resolved.n_positions
-        small = self.graph.project(self.resolved.domain.names)
+        small = self.hood.graph.project(self.resolved.domain.names)
         if self.resolved.axis is None or small.kind == "flat":
             return size
         axis = quotient(small.axis(self.resolved.axis.name), self.resolved.axis.labels)
@@ -98,12 +107,10 @@ class Shape:
         return self.search.free[self.forest.ends]
 
     @cached_property
-    def crossing(self) -> int:
+    def crossing(self) -> float:
         """Largest move of the chain's rows alone."""
         kept = np.flatnonzero(~self.free)
-        if not len(kept):
-            return 0
-        return largest_move(self.search.resolved, self.search.graph, (self.forest.chain_rows(kept, 1),)).value
+        return self.search.move(self.forest.chain_rows(kept, 1)) if len(kept) else 0.0
 
     @cached_property
     def still(self) -> tuple[bool, ...]:
@@ -115,8 +122,8 @@ class Shape:
     @cached_property
     def moves(self) -> Floats:
         """Shape (1 + levels,): how far an edge moves the rows of each part, at most."""
-        tree = [0.0 if still else float(self.search.tree_move) for still in self.still]
-        return np.array([float(self.crossing), *tree])
+        tree = [0.0 if still else self.search.tree_move for still in self.still]
+        return np.array([self.crossing, *tree])
 
     @property
     def active(self) -> Bools:
@@ -148,9 +155,9 @@ class Shape:
 
     def error(self, budget: Floats) -> float:
         """Mean squared error of the workload under a budget (shares may add up to something else than 1)."""
-        epsilon = float(self.search.epsilon)
+        amount, unit = float(self.search.loss.amount), self.search.loss.unit
         told = [
-            0.0 if not move else _variance(move / (epsilon * share)) if share > 0 else math.inf
+            0.0 if not move else variance_of(unit, move, amount * share) if share > 0 else math.inf
             for move, share in zip(self.moves.tolist(), budget.tolist(), strict=True)
         ]
         if self.search.by_answer:
@@ -315,9 +322,22 @@ def _whole(budget: Floats) -> Floats:
     return budget / total if total > 0 else budget
 
 
-def _variance(scale: float) -> float:
-    """Of discrete Laplace noise, in floating point."""
+def variance_of(unit: Unit, move: float, share: float) -> float:
+    """Of the noise on rows that move by ``move`` (squared for Gaussian noise) and get a share of the loss; in floating point."""
+    if unit == "rho":
+        return _gaussian(move / (2 * share))
+    return _laplace(move / share)
+
+
+def _laplace(scale: float) -> float:
     if math.isinf(scale):
         return math.inf
     half = 0.5 / scale
     return 0.0 if half > 300 else 0.5 / math.sinh(half) ** 2
+
+
+def _gaussian(sigma2: float) -> float:
+    if sigma2 > 2:
+        return sigma2  # the discrete law's variance differs by less than 1e-14
+    terms = [(z, math.exp(-z * z / (2 * sigma2))) for z in range(1, 18)]
+    return 2 * sum(z * z * p for z, p in terms) / (1 + 2 * sum(p for _, p in terms))

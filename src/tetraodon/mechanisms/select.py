@@ -14,8 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from ..errors import SpecificationError, Unsupported
-from ..graphs import Graph
-from ..sensitivity import largest_move, rows
+from ..loss import Loss
+from ..sensitivity import Neighbourhood, rows
 from ..workload import Resolved, Rows, SomeRanges
 from . import Direct, Hierarchical, Identity, Levels, Mechanism, Ordered, OrderedHierarchical
 from .forest import Forest
@@ -34,13 +34,13 @@ PLAIN = (2, 3, 4, 8, 16, 32)
 KEPT, SLOW_KEPT = (16, 6, 3), (6, 3, 2)
 
 
-def price(mechanism: Mechanism, resolved: Resolved, graph: Graph, epsilon: Fraction) -> Strategy:
-    """The strategy that a named mechanism means for a query, a policy and ε.
+def price(mechanism: Mechanism, resolved: Resolved, hood: Neighbourhood, loss: Loss) -> Strategy:
+    """The strategy that a named mechanism means for a query, a policy and a loss.
 
     Raises:
         SpecificationError: the mechanism does not apply to this query.
     """
-    return _priced(mechanism, Search(resolved, graph, epsilon))
+    return _priced(mechanism, Search(resolved, hood, loss))
 
 
 def _priced(mechanism: Mechanism, search: Search) -> Strategy:
@@ -89,14 +89,14 @@ def _with_budget(mechanism: Mechanism, shape: Shape, levels: Levels) -> Strategy
 
 def _slack(strategy: Strategy, shape: Shape) -> Fraction:
     """The exact cost as a share of what the model takes it for."""
-    paid = sum(int(m) * p.weight for m, p in zip(shape.moves, strategy.parts, strict=True))
-    return Fraction(strategy.move.value, paid) if paid else Fraction(1)
+    paid = sum(Fraction(m) * p.weight for m, p in zip(shape.moves.tolist(), strategy.parts, strict=True))
+    return Fraction(strategy.move.value) / paid if paid else Fraction(1)
 
 
 def _built(
     mechanism: Mechanism, search: Search, forest: Forest, chain: int, levels: tuple[int, ...]
 ) -> Strategy:
-    return build(mechanism, search.resolved, search.graph, search.epsilon, forest, chain, levels, search.free)
+    return build(mechanism, search.resolved, search.hood, search.loss, forest, chain, levels, search.free)
 
 
 def _at_share(mechanism: OrderedHierarchical | Hierarchical, shape: Shape, share: Fraction) -> Strategy:
@@ -110,35 +110,35 @@ def _at_share(mechanism: OrderedHierarchical | Hierarchical, shape: Shape, share
     if kind == "optimal":
         budget = shape.optimal(budget, chain=float(share))
     inside = shape.weights(np.append(0.0, budget[1:]))[1]
-    tree = sum(w * int(m) for w, m in zip(inside, shape.moves[1:], strict=True))
-    chain, rest = share.numerator * tree, (share.denominator - share.numerator) * shape.crossing
+    tree = sum(w * math.ceil(m) for w, m in zip(inside, shape.moves[1:], strict=True))
+    chain, rest = share.numerator * tree, (share.denominator - share.numerator) * math.ceil(shape.crossing)
     common = math.gcd(chain, *(w * rest for w in inside))
     levels = tuple(w * rest // common for w in inside)
     return _built(mechanism, shape.search, shape.forest, chain // common, levels)
 
 
 def _direct(mechanism: Direct, search: Search) -> Strategy:
-    resolved, graph, epsilon = search.resolved, search.graph, search.epsilon
+    resolved, hood, loss = search.resolved, search.hood, search.loss
     if resolved.query.word != "mean":
-        return build_rows(mechanism, resolved, graph, epsilon, (1,))
+        return build_rows(mechanism, resolved, hood, loss, (1,))
     if resolved.axis is not None and not resolved.axis.n_ordinary:
         raise SpecificationError(f"mean: the filter on {resolved.axis.name} leaves no number to average.")
     asked = resolved.workload
     assert isinstance(asked, Rows)
-    moves = [largest_move(resolved, graph, (rows.Matrix(row[None, :]),)).value for row in asked.matrix]
+    moves = [search.move(rows.Matrix(row[None, :])) for row in asked.matrix]
     if not moves[1]:
-        return build_rows(mechanism, resolved, graph, epsilon, (1, 1))
-    # Half of ε for the total, half for the count, whatever the unit.
-    return build_rows(mechanism, resolved, graph, epsilon, (moves[1], max(moves[0], 1)))
+        return build_rows(mechanism, resolved, hood, loss, (1, 1))
+    # Half of the loss for the total, half for the count, whatever the unit.
+    return build_rows(mechanism, resolved, hood, loss, (math.ceil(moves[1]), max(math.ceil(moves[0]), 1)))
 
 
-def candidates(resolved: Resolved, graph: Graph, epsilon: Fraction) -> list[Strategy]:
+def candidates(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> list[Strategy]:
     """The best strategy of each applicable family, best first.
 
     Along an ordered axis, trees of many fan-outs and blocks are compared, the named mechanisms at their default block
     among them.
     """
-    search = Search(resolved, graph, epsilon)
+    search = Search(resolved, hood, loss)
     size, own = resolved.n_positions, isinstance(resolved.workload, Rows)
     found: list[Strategy] = [_priced(Direct(), search)] if own else []
     if resolved.query.word == "mean" or (own and size > MAX_ROWS):

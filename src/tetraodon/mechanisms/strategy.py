@@ -1,9 +1,10 @@
 """The one linear mechanism path: integer rows, a noise scale per row, least-squares reconstruction.
 
-A ``Strategy`` observes integer rows of the table of counts, each with discrete Laplace noise of an exact rational scale.
-Its privacy cost is max over the policy's edges of Σ_r |A[r, x] − A[r, y]| / scale_r, in exact arithmetic (pure ε; He,
-Machanavajjhala, Ding 2014). Scales are set so that this cost is the ε that was asked for, exactly. A row whose cost is 0
-(it does not change along any edge) is observed exactly: it is disclosed by the policy already.
+A ``Strategy`` observes integer rows of the table of counts, each with discrete Laplace noise of an exact rational scale s_r, or
+discrete Gaussian noise of an exact rational σ_r². Its privacy cost is computed in exact arithmetic: the largest
+Σ_r |Δ_r| / s_r (pure ε), or Σ_r Δ_r² / (2σ_r²) (ρ, zero-concentrated), between neighbouring tables (``sensitivity``). Scales are
+set so that this cost is what was asked for, exactly. A row whose cost is 0 is observed exactly: it is disclosed by the
+policy already.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 from .. import noise
 from ..axes import Bools, Ints
 from ..errors import Unsupported
-from ..graphs import Graph
-from ..sensitivity import Move, Sensitivity, describe, largest_move, rows
+from ..loss import Loss
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, largest_move, rows
 from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
 from .estimate import Weights
 from .forest import Forest, Level
@@ -36,6 +37,8 @@ LEAST_VARIANCE = 1e-100
 # Half-width of the 95 % interval of one Laplace variable in standard deviations, −ln(0.05)/√2; no sum of independent
 # Laplace variables needs more (docs/mechanisms.md).
 WIDEST = -math.log(0.05) / math.sqrt(2)
+# The same for a normal variable, and so for sums of discrete Gaussian draws.
+NORMAL = 1.959964
 # Least variance of a noisy row of a tree in the reconstruction, absolute and as a share of the largest, lest least squares
 # lose its digits. A larger one than the true one only overstates errors, by less than this.
 QUIET, UNEVEN = 1e-6, 2e-11
@@ -91,51 +94,74 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Strategy:
-    """A priced mechanism for one query under one policy at one ε.
+    """A priced mechanism for one query under one policy at one loss.
 
     Attributes:
         mechanism: the declaration it came from.
         resolved: the query over its domain.
-        epsilon: what was asked for.
+        loss: what was asked for.
         forest: the shape along the axis; None for the query's own rows.
         parts: the rows.
-        move: the largest weighted move over the policy's edges, an exact integer, with an edge that attains it.
+        move: the largest weighted move between neighbours (of squares, for Gaussian noise), exact or a proved bound.
     """
 
     mechanism: Mechanism
     resolved: Resolved
-    epsilon: Fraction
+    loss: Loss
     forest: Forest | None
     parts: tuple[Part, ...]
     move: Move
 
     @property
-    def spent(self) -> Fraction:
-        """Exact privacy cost: ε, or 0 if every row is free."""
-        return self.epsilon if self.move.value else Fraction(0)
+    def is_gaussian(self) -> bool:
+        return self.loss.unit == "rho"
+
+    @property
+    def spent(self) -> Loss:
+        """Exact privacy cost: what was asked for, or nothing if every row is free."""
+        return self.loss if self.move.value else Loss(self.loss.unit, Fraction(0))
 
     @property
     def cost(self) -> Sensitivity:
-        """The cost in ε with the edge that attains it."""
-        found = describe(self.resolved, self.move)
-        return Sensitivity(self.spent, found.witness, found.rule)
+        """The cost in ε or ρ with the edge that attains it."""
+        found = describe(self.move)
+        return Sensitivity(self.spent.amount, found.witness, found.rule)
 
     def scale(self, part: Part) -> Fraction | None:
-        """Noise scale of a part's rows in units of the row; None where it carries no noise."""
+        """Scale s of a part's Laplace noise, or σ² of its Gaussian noise, for the row as it is; None without noise."""
         if not self.move.value or part.noisy is None:
             return None
-        return Fraction(self.move.value) / (self.epsilon * part.weight)
+        share = self.loss.amount * part.weight
+        return Fraction(self.move.value) / (2 * share if self.is_gaussian else share)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What is observed with noise, so that the largest move of the terms is the loss (``sensitivity.stacked``)."""
+        layers = tuple(layer for p in self.parts if (layer := p.noisy) is not None)
+        if not self.move.value or not layers:
+            return ()
+        return (Term(self.resolved, layers, self.loss.amount / Fraction(self.move.value)),)
+
+    def noise_variance(self, scale: Fraction) -> float:
+        """Exact variance of one draw."""
+        exact = noise.discrete_gaussian_variance if self.is_gaussian else noise.discrete_laplace_variance
+        return exact(scale)
+
+    def noise_quantile(self, scale: Fraction, coverage: Fraction) -> float:
+        """The least t with P(|Z| > t) ≤ 1 − coverage for one draw."""
+        exact = noise.discrete_gaussian_quantile if self.is_gaussian else noise.discrete_laplace_quantile
+        return float(exact(scale, coverage))
 
     def variance(self, part: Part) -> Floats:
         """Shape (rows,): exact variance of the sampler for each row; infinite for rows that are not released."""
         scale = self.scale(part)
         # A noisy row never counts as exact, however small its noise.
-        loud = math.inf if scale is None else max(noise.discrete_laplace_variance(scale), LEAST_VARIANCE)
+        loud = math.inf if scale is None else max(self.noise_variance(scale), LEAST_VARIANCE)
         return np.where(part.exact, 0.0, loud)
 
     @property
     def draws(self) -> list[tuple[Fraction, int]]:
-        """(scale, number) of every block of noise that a release needs."""
+        """(scale or σ², number) of every block of noise that a release needs."""
         listed = []
         for part in self.parts:
             scale = self.scale(part)
@@ -198,8 +224,8 @@ class Strategy:
                 continue
             noisy = true.copy()
             loud = np.flatnonzero(~part.exact)
-            drawn = reserve.laplace(scale, len(table) * len(loud)).reshape(len(table), len(loud))
-            noisy[:, loud] += drawn
+            draw = reserve.gaussian if self.is_gaussian else reserve.laplace
+            noisy[:, loud] += draw(scale, len(table) * len(loud)).reshape(len(table), len(loud))
             # The sampler tells magnitudes apart up to 2^62; clipping below that gives the law of unbounded integers.
             values.append(np.clip(noisy, -LARGEST_SUM, LARGEST_SUM).astype(np.float64))
         return Noisy(tuple(values), total)
@@ -265,17 +291,18 @@ class Strategy:
     def half_widths(self, variance: Floats, jumps: Floats | float = 0.0) -> Floats:
         """95 % half-widths for answers of given variances, in the rows' own unit (whole numbers).
 
-        Exact quantile where every answer carries one draw of noise; otherwise ``WIDEST``·σ + ``JUMP``·jump, rounded up.
+        Exact quantile where every answer carries one draw of noise; otherwise ``WIDEST``·σ (``NORMAL``·σ for Gaussian noise)
+        + ``JUMP``·jump, rounded up.
 
         Args:
             variance: shape (answers,).
             jumps: weight of one draw in each answer where that may exceed 1.
         """
         single = self.single_scale
-        wide = np.ceil(WIDEST * np.sqrt(variance) + np.where(variance > 0, JUMP * jumps, 0.0) - 1e-9) + 0.0
+        widest = NORMAL if self.is_gaussian else WIDEST
+        wide = np.ceil(widest * np.sqrt(variance) + np.where(variance > 0, JUMP * jumps, 0.0) - 1e-9) + 0.0
         if single is not None:
-            told = noise.discrete_laplace_variance(single)
-            exact = float(noise.discrete_laplace_quantile(single, COVERAGE))
+            told, exact = self.noise_variance(single), self.noise_quantile(single, COVERAGE)
             wide = np.where(np.isclose(variance, told, rtol=1e-9), exact, wide)
         return np.where(np.isinf(variance), np.inf, wide)
 
@@ -309,19 +336,19 @@ def assumed(chain: Floats, levels: list[float]) -> tuple[Floats, list[float]]:
 def build(
     mechanism: Mechanism,
     resolved: Resolved,
-    graph: Graph,
-    epsilon: Fraction,
+    hood: Neighbourhood,
+    loss: Loss,
     forest: Forest,
     chain_weight: int,
     level_weights: tuple[int, ...],
     free: Bools,
 ) -> Strategy:
-    """Price a forest with integer budget weights: scales spend ε exactly, free rows are exact.
+    """Price a forest with integer budget weights: scales spend the loss exactly, free rows are exact.
 
     Args:
-        graph: the policy's graph.
+        hood: what neighbouring tables are.
         chain_weight, level_weights: relative budget of each row of the chain and of each level.
-        free: what ``free_bounds`` says about the query under this graph.
+        free: what ``free_bounds`` says about the query there.
     """
     if resolved.n_groups * resolved.n_positions > MAX_CELLS:
         raise Unsupported("more than 10^8 cells would have to be published; use coarser bins.")
@@ -329,7 +356,7 @@ def build(
     for level, pieces in enumerate(forest.levels):
         exact = np.full(len(pieces.starts), is_still(pieces, free))
         parts.append(Part(f"level {level + 1}", forest.level_rows(level, 1), level_weights[level], exact))
-    return _priced(mechanism, resolved, graph, epsilon, forest, parts)
+    return _priced(mechanism, resolved, hood, loss, forest, parts)
 
 
 def is_still(pieces: Level, free: Bools) -> bool:
@@ -338,7 +365,7 @@ def is_still(pieces: Level, free: Bools) -> bool:
 
 
 def build_rows(
-    mechanism: Mechanism, resolved: Resolved, graph: Graph, epsilon: Fraction, weights: tuple[int, ...]
+    mechanism: Mechanism, resolved: Resolved, hood: Neighbourhood, loss: Loss, weights: tuple[int, ...]
 ) -> Strategy:
     """Price the query's own rows: one weight for all of them, or one for each."""
     asked = resolved.workload
@@ -347,33 +374,20 @@ def build_rows(
     parts = []
     for matrix, weight in zip(split, weights, strict=True):
         layer = rows.Matrix(matrix)
-        still = largest_move(resolved, graph, (layer,)).value == 0
+        still = largest_move(resolved, hood, (layer,)).value == 0
         parts.append(Part("rows", layer, weight, np.full(len(matrix), still)))
-    return _priced(mechanism, resolved, graph, epsilon, None, parts)
+    return _priced(mechanism, resolved, hood, loss, None, parts)
 
 
 def _priced(
     mechanism: Mechanism,
     resolved: Resolved,
-    graph: Graph,
-    epsilon: Fraction,
+    hood: Neighbourhood,
+    loss: Loss,
     forest: Forest | None,
     parts: list[Part],
 ) -> Strategy:
     loud = tuple(layer for p in parts if (layer := p.noisy) is not None)
-    # Beyond that, 64-bit sums could wrap and understate the cost.
-    if sum(map(_ceiling, loud)) >= LARGEST_SUM:
-        raise Unsupported(
-            "the rows and their shares of the budget are too large to price exactly; use rounder shares."
-        )
-    move = largest_move(resolved, graph, loud) if loud else Move(0, None)
-    return Strategy(mechanism, resolved, epsilon, forest, tuple(parts), move)
-
-
-def _ceiling(layer: rows.Layer) -> int:
-    """No move of a record changes the weighted rows of a layer by more (a Python integer, which cannot wrap)."""
-    if isinstance(layer, rows.Prefixes):
-        return 2 * layer.weight * layer.count
-    if isinstance(layer, rows.Matrix):
-        return 2 * layer.weight * sum(int(np.abs(row).max()) for row in layer.matrix)
-    return 2 * layer.weight
+    power = 1 if loss.unit == "epsilon" else 2
+    move = largest_move(resolved, hood, loud, power) if loud else Move(0, None)
+    return Strategy(mechanism, resolved, loss, forest, tuple(parts), move)

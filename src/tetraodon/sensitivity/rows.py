@@ -24,6 +24,7 @@ from ..errors import Unsupported
 Edge = tuple[int, int]
 MAX_WORK = 400_000_000
 MAX_CORNER = 5000
+LARGEST = 2**61
 
 
 class Layer(Protocol):
@@ -95,10 +96,11 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Any integer rows, shape (rows, size)."""
+    """Any integer rows, shape (rows, size). ``power`` 2 measures squared differences, as Gaussian noise does."""
 
     matrix: Ints
     weight: int = 1
+    power: int = 1
 
     @property
     def size(self) -> int:
@@ -108,7 +110,7 @@ class Matrix:
         total = np.zeros(np.broadcast(a, b).shape, dtype=np.int64)
         for row in self.matrix:
             padded = np.append(row, 0)
-            total += np.abs(padded[a] - padded[b])
+            total += np.abs(padded[a] - padded[b]) ** self.power
         return total
 
 
@@ -150,6 +152,46 @@ def difference(layers: tuple[Layer, ...], a: Ints, b: Ints) -> Ints:
     for layer in layers:
         total += layer.weight * layer.difference(a, b)
     return total
+
+
+def weighed(layers: tuple[Layer, ...], table: Ints, power: int) -> int:
+    """Σ_layers w · Σ_rows |A·h|^power over all groups, for integer tables h of shape (groups, size)."""
+    total = 0
+    prefix = np.concatenate([np.zeros((len(table), 1), dtype=np.int64), np.cumsum(table, axis=1)], axis=1)
+    for layer in layers:
+        if isinstance(layer, Prefixes):
+            moved = prefix[:, 1:] if layer.bounds is None else prefix[:, layer.bounds]
+        elif isinstance(layer, Blocks):
+            moved = table if layer.starts is None else prefix[:, layer.ends] - prefix[:, layer.starts]
+        elif isinstance(layer, Ranges):
+            lows, highs = (
+                (layer.lows, layer.highs) if layer.lows is not None else np.triu_indices(layer.size + 1, 1)
+            )
+            moved = prefix[:, highs] - prefix[:, lows]
+        else:
+            assert isinstance(layer, Matrix)
+            moved = table @ layer.matrix.T
+        total += layer.weight * int((np.abs(moved) ** power).sum())
+    return total
+
+
+def squared(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The same rows with squared moves; rows of zeros and ones move alike either way."""
+    return tuple(replace(x, power=2) if isinstance(x, Matrix) else x for x in layers)
+
+
+def ceiling(layer: Layer) -> int:
+    """No move of a record changes the weighted rows of a layer by more (a Python integer, which cannot wrap)."""
+    if isinstance(layer, Prefixes):
+        return 2 * layer.weight * layer.count
+    if isinstance(layer, Ranges):
+        listed = layer.size * (layer.size + 1) // 2 if layer.lows is None else len(layer.lows)
+        return 2 * layer.weight * listed
+    if isinstance(layer, Matrix):
+        most = np.abs(layer.matrix).max(axis=1, initial=0).tolist()
+        total: int = sum((2 * int(v)) ** layer.power for v in most)
+        return layer.weight * total
+    return 2 * layer.weight
 
 
 def largest_norm(layers: tuple[Layer, ...]) -> tuple[int, int]:
@@ -264,7 +306,7 @@ def _one_row(layer: Matrix, axis: Axis) -> tuple[int, Edge]:
         y = int(np.argmax(found))
         if found[y] > best:
             best, edge = int(found[y]), (int(lowest[y]), y)
-    return layer.weight * best, edge
+    return layer.weight * best**layer.power, edge
 
 
 def _window_maxima(values: Ints, lefts: Ints, rights: Ints) -> Ints:
