@@ -18,10 +18,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..axes import Ints
 from ..mechanisms.variance import Floats
@@ -29,6 +27,8 @@ from .residuals import Axes, Shape, cells, closure, outside, subsets
 
 SHARPNESS = (20.0, 100.0, 500.0)
 FLOOR, QUIET, UNEVEN, KEPT = -14.0, 1e-2, 4, 3
+MEMORY, HALVINGS, LONGEST, STILL = 10, 30, 2.0, 1e-9
+HOPS, LIFTS = 40, (0.1, 0.2, 0.3, 0.5)
 GOLDEN = (math.sqrt(5) - 1) / 2  # multiples of it fill the unit interval evenly
 TOPS = (1, 2, 3, 4, 6, 12, 24, 60, 120, 1000)
 SLACK = 1e-3
@@ -125,10 +125,23 @@ def optimal(problem: Problem) -> Ints:
 def searched(problem: Problem) -> Floats:
     """Real weights of least error, the largest 1: the optimum for Gaussian noise, the best local one found for Laplace."""
     tried = [_improved(problem, start, SHARPNESS[0], 100) for start in _starts(problem)]
+    if problem.power == 1 and len({len(t) for t in problem.measured}) > 1:
+        # From the best one, lift what is small, shake all, and descend again.
+        best = min(tried, key=problem.error)
+        for turn in range(HOPS):
+            shaken = np.maximum(best, LIFTS[turn % 4]) * _uneven(len(best), turn + 1, 1 + turn % 3)
+            best = min(best, _improved(problem, shaken, SHARPNESS[0], 100), key=problem.error)
+        tried.append(best)
     for sharp in SHARPNESS[1:]:
         kept = sorted(tried, key=problem.error)[:KEPT]
         tried = [*kept, *(_improved(problem, start, sharp, 400) for start in kept)]
     return min(tried, key=problem.error)
+
+
+def _uneven(count: int, turn: int, height: float) -> Floats:
+    """Factors from 1 to e^height, different ones at every turn."""
+    found: Floats = np.exp(height * ((np.arange(1, count + 1) * GOLDEN * turn) % 1))
+    return found
 
 
 def rounded(weights: Floats, top: int) -> Ints:
@@ -154,20 +167,55 @@ def _starts(problem: Problem) -> Iterator[Floats]:
         yield even
         if problem.power == 1 and order >= max(map(len, problem.wanted)):
             for turn in range(1, UNEVEN + 1):
-                yield even * np.exp(4 * ((np.arange(1, len(even) + 1) * GOLDEN * turn) % 1))
+                yield even * _uneven(len(even), turn, 4)
 
 
 def _improved(problem: Problem, start: Floats, sharp: float, rounds: int) -> Floats:
-    """Towards a local optimum: quasi-Newton on log weights, with the largest cost smoothed."""
-    from scipy.optimize import minimize
-
-    logs = np.log(np.maximum(start / start.max(), math.exp(FLOOR)))
-    found = minimize(
-        _smooth, logs, (problem, sharp), jac=True, method="L-BFGS-B", bounds=[(FLOOR, 1.0)] * len(logs),
-        options={"maxiter": rounds},
-    )  # fmt: skip
-    weights: Floats = np.exp(found.x - found.x.max())
+    """Towards a local optimum in log weights, with the largest cost smoothed: limited-memory BFGS (Nocedal, Wright 2006,
+    section 7.2) with halved steps. (Library routines call threaded linear algebra, which such small problems wait for.)
+    """
+    here = np.log(np.maximum(start / start.max(), math.exp(FLOOR)))
+    value, slope = _smooth(here, problem, sharp)
+    pairs: list[tuple[Floats, Floats, float]] = []
+    for _ in range(rounds):
+        free = (here > FLOOR) | (slope < 0)
+        way = np.where(free, -_applied(pairs, np.where(free, slope, 0.0)), 0.0)
+        if (way * slope).sum() > -1e-12:
+            pairs, way = [], np.where(free, -slope, 0.0)
+        step = min(1.0, LONGEST / max(float(np.abs(way).max()), 1e-12))
+        for _ in range(HALVINGS):
+            there = np.maximum(here + step * way, FLOOR)
+            fresh, tilt = _smooth(there, problem, sharp)
+            if fresh <= value + 1e-4 * float(((there - here) * slope).sum()):
+                break
+            step /= 2
+        else:
+            break
+        moved, bent = there - here, tilt - slope
+        curve = float((moved * bent).sum())
+        if curve > 1e-12:
+            pairs = [*pairs[1 - MEMORY :], (moved, bent, curve)]
+        done = value - fresh <= STILL
+        here, value, slope = there - there.max(), fresh, tilt  # nothing changes if all weights are multiplied
+        if done:
+            break
+    weights: Floats = np.exp(here - here.max())
     return weights
+
+
+def _applied(pairs: list[tuple[Floats, Floats, float]], slope: Floats) -> Floats:
+    """The inverse curvature that the last steps tell, times a slope (the two-loop recursion)."""
+    left, shares = slope.copy(), []
+    for moved, bent, curve in reversed(pairs):
+        share = float((moved * left).sum()) / curve
+        left -= share * bent
+        shares.append(share)
+    if pairs:
+        _, bent, curve = pairs[-1]
+        left *= curve / float((bent * bent).sum())
+    for (moved, bent, curve), share in zip(pairs, reversed(shares), strict=True):
+        left += (share - float((bent * left).sum()) / curve) * moved
+    return left
 
 
 def _smooth(logs: Floats, problem: Problem, sharp: float) -> tuple[float, Floats]:
@@ -180,10 +228,10 @@ def _smooth(logs: Floats, problem: Problem, sharp: float) -> tuple[float, Floats
     precision = np.bincount(rows, unit, minlength=len(costs))
     error = float((costs / precision).sum())
     slope = np.bincount(columns, (costs / precision**2)[rows] * unit, minlength=len(weights))
-    told: NDArray[Any] = problem.moves @ weights
+    told = (problem.moves * weights).sum(axis=1)
     top = told.max()
     powers = (told / top) ** sharp
     shares = powers / powers.sum()
     level = math.log(top) + math.log(powers.sum()) / sharp
-    pull = (shares / told) @ problem.moves * weights
+    pull = ((shares / told)[:, None] * problem.moves).sum(axis=0) * weights
     return math.log(error) + degree * level, degree * (pull - slope / error)

@@ -1,0 +1,100 @@
+"""Which tables carry noise, and how much: by exact expected error of the tables asked for, from public inputs only."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from ..errors import SpecificationError, Unsupported
+from ..loss import Loss
+from ..mechanisms.variance import Floats
+from ..sensitivity import Neighbourhood, Term, rows, stacked
+from .asked import Asked
+from .mechanism import Tables
+from .residuals import Axes, cells, closure, subsets
+from .strategy import MarginalStrategy, build, free_tables
+from .weights import Problem, equal, optimal
+
+MAX_TABLE = 2**20
+MANY = 300
+SLOW = 2**22
+
+EVERY = (Tables(), Tables("asked", "equal"), Tables("lower"), Tables("joint"), Tables("any"))
+
+
+def price(mechanism: Tables, asked: Asked, hood: Neighbourhood, loss: Loss) -> MarginalStrategy:
+    """The strategy that a named mechanism means for some tables, a policy and a loss.
+
+    Raises:
+        SpecificationError: no mechanism for tables.
+        Unsupported: a joint table of more than 2^20 cells, or more tables than can be compared.
+    """
+    if not isinstance(mechanism, Tables):
+        name = next(iter(mechanism.to_spec()))
+        raise SpecificationError(f"mechanism {name!r}: not for Marginals; use 'tables' or 'auto' here.")
+    exact = free_tables(asked, hood)
+    known = set(closure(exact))
+    measured = tuple(t for t in _measured(mechanism, asked, hood) if t not in known)
+    if known.issuperset(asked.tables):
+        return build(mechanism, asked, hood, loss, (), (), exact)
+    problem = Problem(
+        asked.shape, measured, asked.tables, exact, _moves(asked, measured, hood, loss), 1 if loss.unit == "epsilon" else 2
+    )  # fmt: skip
+    weights = equal(problem) if mechanism.budget == "equal" else optimal(problem)
+    return build(mechanism, asked, hood, loss, measured, weights.tolist(), exact)
+
+
+def candidates(asked: Asked, hood: Neighbourhood, loss: Loss) -> list[MarginalStrategy]:
+    """Every applicable choice of tables and budgets, best first; choices that come to the same are listed once."""
+    found: list[MarginalStrategy] = []
+    for mechanism in EVERY:
+        try:
+            strategy = price(mechanism, asked, hood, loss)
+        except Unsupported:
+            if mechanism == EVERY[0]:
+                raise
+            continue
+        if all(set(s.parts) != set(strategy.parts) for s in found):
+            found.append(strategy)
+    return sorted(found, key=lambda s: s.expected_error)
+
+
+def _measured(mechanism: Tables, asked: Asked, hood: Neighbourhood) -> tuple[Axes, ...]:
+    """The tables that may carry noise."""
+    every = tuple(sorted({i for t in asked.tables for i in t}))
+    if mechanism.measured == "joint":
+        if cells(asked.shape, every) > MAX_TABLE:
+            raise Unsupported("mechanism 'tables': a joint table of more than 2^20 cells.")
+        return (every,)
+    if mechanism.measured == "asked":
+        return asked.tables
+    lower = tuple(t for t in closure(asked.tables) if t)
+    if mechanism.measured == "lower":
+        found = lower
+    elif 2 ** len(every) <= MANY:
+        found = tuple(t for t in subsets(every) if t and cells(asked.shape, t) <= MAX_TABLE)
+    else:
+        raise Unsupported("mechanism 'tables': tables of any order are compared for up to 8 attributes.")
+    if len(found) > MANY or _effort(asked, hood) * len(found) > SLOW:
+        raise Unsupported("mechanism 'tables': too many tables to compare under this policy.")
+    return found
+
+
+def _effort(asked: Asked, hood: Neighbourhood) -> int:
+    """Steps that pricing one table takes, where that is not a closed form."""
+    small = hood.graph.project(asked.domain.names)
+    if not hood.is_plain:
+        return asked.domain.size
+    return small.axes[0].n_edges if small.kind == "flat" else 1
+
+
+def _moves(asked: Asked, measured: tuple[Axes, ...], hood: Neighbourhood, loss: Loss) -> Floats:
+    """Shape (kinds of edges, tables): how far each kind moves each table."""
+    told = []
+    for table in measured:
+        resolved = asked.resolved(table)
+        term = Term(resolved, (rows.Blocks(resolved.n_positions),))
+        told.append(stacked([term], hood, 1 if loss.unit == "epsilon" else 2).by_secret)
+    kinds = dict.fromkeys(k for by_secret in told for k in by_secret)
+    return np.array([[float(Fraction(b.get(k, 0))) for b in told] for k in kinds])

@@ -1,0 +1,326 @@
+"""Noise on whole tables, priced together: what ``Marginals`` runs.
+
+Every measured table is a set of integer rows, one for each of its cells; table S has an integer budget weight w_S. A record
+that moves along an edge changes the rows of S by at most 2 if the edge changes its cell there, so without constraints the
+cost is max over the edges of Σ_S w_S·|Δ_S|: 2·Σ_{S∋a} w_S under ``AttributeWise`` (the largest over the attributes a),
+2·Σ_S w_S under ``Full``. It is computed, not assumed (``sensitivity.stacked``), with Rule R under constraints; scales are
+then set so that it is the loss that was asked for, exactly. Tables that nothing moves are observed exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import noise
+from ..axes import Ints
+from ..domain import Domain
+from ..errors import Unsupported
+from ..exact import show
+from ..loss import Loss
+from ..mechanisms.strategy import COVERAGE, LARGEST_SUM, LEAST_VARIANCE, NORMAL, WIDEST, Noisy
+from ..mechanisms.variance import Floats
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows, stacked
+from .asked import Asked
+from .mechanism import Tables
+from .residuals import Axes, cell_variance, cells, closure, precisions
+
+if TYPE_CHECKING:
+    from ..table import Counts
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table that is observed.
+
+    Attributes:
+        table: its attributes; () is the number of all records that count.
+        weight: share of the budget, an integer; 0 for an exact one.
+        exact: whether nothing moves it.
+    """
+
+    table: Axes
+    weight: int
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalStrategy:
+    """A priced mechanism for ``Marginals`` under one policy at one loss.
+
+    Attributes:
+        mechanism: the declaration it came from.
+        asked: the tables over their domain.
+        loss: what was asked for.
+        parts: what is observed: exact tables first.
+        move: the largest weighted move between neighbours (of squares, for Gaussian noise), exact or a proved bound.
+    """
+
+    mechanism: Tables
+    asked: Asked
+    loss: Loss
+    parts: tuple[Part, ...]
+    move: Move
+
+    @property
+    def is_gaussian(self) -> bool:
+        return self.loss.unit == "rho"
+
+    @property
+    def resolved_domain(self) -> Domain:
+        """The attributes that are read."""
+        return self.asked.domain
+
+    @property
+    def spent(self) -> Loss:
+        """Exact privacy cost: what was asked for, or nothing if every table is free."""
+        return self.loss if self.move.value else Loss(self.loss.unit, Fraction(0))
+
+    @property
+    def cost(self) -> Sensitivity:
+        """The cost in ε or ρ, with an edge that attains it where one does."""
+        found = describe(self.move)
+        return Sensitivity(self.spent.amount, found.witness, found.rule)
+
+    def scale(self, part: Part) -> Fraction | None:
+        """Scale s of a table's Laplace noise, or σ² of its Gaussian noise; None without noise."""
+        if part.exact:
+            return None
+        share = self.loss.amount * part.weight
+        return Fraction(self.move.value) / (2 * share if self.is_gaussian else share)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What is observed with noise: the largest joint move of the terms is the loss."""
+        if not self.move.value:
+            return ()
+        return _terms(self.asked, self.parts, self.loss.amount / Fraction(self.move.value))
+
+    @cached_property
+    def variances(self) -> dict[Axes, float]:
+        """Exact variance of the sampler in the cells of every observed table; 0 for exact ones."""
+        found = {}
+        for part in self.parts:
+            scale = self.scale(part)
+            found[part.table] = 0.0 if scale is None else max(self._drawn(scale), LEAST_VARIANCE)
+        return found
+
+    def _drawn(self, scale: Fraction) -> float:
+        exact = noise.discrete_gaussian_variance if self.is_gaussian else noise.discrete_laplace_variance
+        return exact(scale)
+
+    @cached_property
+    def table_variances(self) -> dict[Axes, float]:
+        """Exact variance of the consistent estimate in the cells of every table asked for."""
+        shape = self.asked.shape
+        precision = precisions(shape, self.variances, self.asked.tables)
+        return {t: cell_variance(shape, t, precision) for t in self.asked.tables}
+
+    @cached_property
+    def expected_error(self) -> float:
+        """Mean squared error of a published cell, all cells of all tables alike; exact for the linear estimate."""
+        total = math.fsum(cells(self.asked.shape, t) * v for t, v in self.table_variances.items())
+        return total / self.asked.n_cells
+
+    @property
+    def half_width(self) -> float:
+        """95 % half-width of a cell whose mean squared error is ``expected_error``, in records."""
+        return self._wide(self.expected_error)
+
+    def half_width_of(self, table: Axes) -> float:
+        """95 % half-width of every cell of a table: the exact quantile where a cell carries one draw of noise."""
+        variance = self.table_variances[table]
+        single = self.variances.get(table)
+        if single and math.isclose(single, variance, rel_tol=1e-9):
+            [scale] = [s for p in self.parts if p.table == table and (s := self.scale(p)) is not None]
+            exact = noise.discrete_gaussian_quantile if self.is_gaussian else noise.discrete_laplace_quantile
+            return float(exact(scale, COVERAGE))
+        return self._wide(variance)
+
+    def _wide(self, variance: float) -> float:
+        if math.isinf(variance):
+            return math.inf
+        # Least squares gives every draw a weight of at most 1, so rounding up covers its being discrete.
+        return math.ceil((NORMAL if self.is_gaussian else WIDEST) * math.sqrt(variance) - 1e-9) + 0.0
+
+    @property
+    def draws(self) -> list[tuple[Fraction, int]]:
+        """(scale or σ², number) of every block of noise that a release needs."""
+        shape = self.asked.shape
+        return [(s, cells(shape, p.table)) for p in self.parts if (s := self.scale(p)) is not None]
+
+    @property
+    def exact_tables(self) -> tuple[Axes, ...]:
+        """Tables that are observed without noise."""
+        return tuple(p.table for p in self.parts if p.exact)
+
+    @property
+    def n_exact(self) -> int:
+        """Cells that are disclosed exactly."""
+        return sum(cells(self.asked.shape, t) for t in self.exact_tables)
+
+    def admit(self, total: int) -> None:
+        """Whether counts of ``total`` records, which are public, stay exact in 64 bits with their noise; asked before charging.
+
+        Raises:
+            Unsupported: a count could exceed 2^61.
+        """
+        if total >= LARGEST_SUM:
+            raise Unsupported("marginals: a count could exceed 2^61.")
+
+    def tabulate(self, counts: Counts) -> dict[Axes, Ints]:
+        """The true tables that are observed."""
+        return self.asked.tabulate(counts, tuple(p.table for p in self.parts))
+
+    def observe(self, tables: dict[Axes, Ints], total: int, reserve: noise.Reserve) -> Noisy:
+        """The observed tables with their noise, in the order of ``parts``. The noise was reserved before they were read.
+
+        Raises:
+            Unsupported: a count could exceed 2^61.
+        """
+        self.admit(total)
+        values = []
+        for part in self.parts:
+            true, scale = tables[part.table], self.scale(part)
+            if scale is not None:
+                draw = reserve.gaussian if self.is_gaussian else reserve.laplace
+                # The sampler tells magnitudes apart up to 2^62; clipping below that gives the law of unbounded integers.
+                true = np.clip(true + draw(scale, true.size).reshape(true.shape), -LARGEST_SUM, LARGEST_SUM)
+            values.append(np.asarray(true, dtype=np.float64))
+        return Noisy(tuple(values), total)
+
+    def observed(self, noisy: Noisy) -> dict[Axes, Floats]:
+        """What was observed, by table."""
+        return {p.table: v for p, v in zip(self.parts, noisy.values, strict=True)}
+
+    def disclosed(self) -> list[str]:
+        """In words, what is published exactly because the policy does not hold it secret."""
+        told = []
+        for table in self.exact_tables:
+            if table or self.asked.is_filtered:  # the number of all records is public anyway
+                told.append(_in_words(self.asked, table))
+        return told
+
+    def spec(self) -> dict[str, Any]:
+        """What was run, in plain values, for the account."""
+        told = []
+        for part in self.parts:
+            scale = self.scale(part)
+            told.append(
+                {
+                    "table": list(self.asked.names(part.table)),
+                    "weight": part.weight,
+                    "scale": None if scale is None else show(scale),
+                }
+            )
+        return {"query": self.asked.query.to_spec(), "tables": told, "move": show(Fraction(self.move.value))}
+
+
+def _terms(asked: Asked, parts: Iterable[Part], factor: Fraction = Fraction(1)) -> tuple[Term, ...]:
+    found = []
+    for part in parts:
+        if not part.exact and part.weight:
+            resolved = asked.resolved(part.table)
+            found.append(Term(resolved, (rows.Blocks(resolved.n_positions, weight=part.weight),), factor))
+    return tuple(found)
+
+
+def build(
+    mechanism: Tables,
+    asked: Asked,
+    hood: Neighbourhood,
+    loss: Loss,
+    measured: Iterable[Axes],
+    weights: Iterable[int],
+    exact: Iterable[Axes],
+) -> MarginalStrategy:
+    """Price tables with integer budget weights: scales spend the loss exactly.
+
+    Args:
+        hood: what neighbouring tables are.
+        measured, weights: tables that carry noise, weight 0 meaning that one does not after all.
+        exact: tables that nothing moves (``free_tables``).
+    """
+    parts = [Part(t, 0, True) for t in exact]
+    parts += [Part(t, int(w), False) for t, w in zip(measured, weights, strict=True) if w]
+    terms = _terms(asked, parts)
+    move = stacked(terms, hood, 1 if loss.unit == "epsilon" else 2) if terms else Move(0, None)
+    return MarginalStrategy(mechanism, asked, loss, tuple(parts), _witnessed(move, terms, hood))
+
+
+def _witnessed(move: Move, terms: tuple[Term, ...], hood: Neighbourhood) -> Move:
+    """A move with an edge that attains it: one that moves a record in some table, where that attains the whole."""
+    if not move.value or move.cells is not None or move.domain is None or not hood.is_plain:
+        return move
+    for term in terms:
+        single = stacked([term], hood)
+        if single.cells is None or single.domain is None:
+            continue
+        a, b = (
+            dict(zip(single.domain.names, single.domain.decode(np.array([c])), strict=True))
+            for c in single.cells
+        )
+        home = _home(terms, move.domain)
+        x, y = (move.domain.encode([told.get(n, home[n]) for n in move.domain.names]) for told in (a, b))
+        if sum(t.factor * int(t.move(x, y, move.domain)[0]) for t in terms) == move.value:
+            return replace(move, cells=(int(x[0]), int(y[0])))
+    return move
+
+
+def _home(terms: tuple[Term, ...], domain: Domain) -> dict[str, Ints]:
+    """For every attribute a cell that no filter leaves out."""
+    found = {n: np.zeros(1, dtype=np.int64) for n in domain.names}
+    for term in terms:
+        resolved = term.resolved
+        for g in [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]:
+            if g.labels is not None:
+                found[g.name] = np.flatnonzero(g.labels >= 0)[:1]
+        for name, kept in resolved.filters:
+            found[name] = np.flatnonzero(kept)[:1]
+    return found
+
+
+def free_tables(asked: Asked, hood: Neighbourhood) -> tuple[Axes, ...]:
+    """The largest tables within those asked for that nothing moves; () is the number of all records that count.
+
+    Whatever lies within a free table is free, so a table is looked at only where all of its parts are free.
+    """
+    free: set[Axes] = set()
+    for table in closure(asked.tables):  # smaller ones first
+        parts = (table[:i] + table[i + 1 :] for i in range(len(table)))
+        known = not table and not asked.is_filtered
+        if known or (all(p in free for p in parts) and _is_still(asked, table, hood)):
+            free.add(table)
+    largest = [t for t in free if not any(set(t) < set(o) for o in free)]
+    return tuple(sorted(largest, key=lambda t: (len(t), t)))
+
+
+def _is_still(asked: Asked, table: Axes, hood: Neighbourhood) -> bool:
+    resolved = asked.resolved(table)
+    if not resolved.domain.names:
+        return True
+    return not stacked([Term(resolved, (rows.Blocks(resolved.n_positions),))], hood).value
+
+
+def _in_words(asked: Asked, table: Axes) -> str:
+    names, spec = asked.names(table), asked.query.to_spec()
+    bins = {n: v for n, v in spec.get("bins", {}).items() if n in names}
+    kept = []
+    for name, value in spec.get("where", {}).items():
+        if isinstance(value, dict):
+            kept.append(f"{name} from {value['between'][0]} to {value['between'][1]}")
+        else:
+            kept.append(f"{name} = {' or '.join(map(str, value if isinstance(value, list) else [value]))}")
+    return (
+        "the number of records"
+        + (f" with {', '.join(kept)}" if kept else "")
+        + (f" for every {', '.join(names)}" if names else "")
+        + (f", bins {json.dumps(bins, ensure_ascii=False)}" if bins else "")
+    )
