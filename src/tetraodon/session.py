@@ -17,19 +17,18 @@ from . import __version__, noise
 from .answers import answers
 from .axes import Bools
 from .disclosure import exact_rows
-from .errors import SpecificationError, Unsupported
+from .errors import DataError, SpecificationError, Unsupported
 from .exact import Number, positive, show
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
 from .loss import Loss, Unit
 from .mechanisms import Mechanism, mechanism_from_spec
-from .mechanisms.select import candidates, price
 from .mechanisms.strategy import Strategy
 from .policy import Policy, digest
+from .pricing import candidates, price
 from .queries import Query
 from .release import Plan, Priced, Release, published_exactly
 from .table import Table
-from .workload import resolve
 
 LEAST_LOSS = Fraction(1, 2**50)
 
@@ -69,7 +68,9 @@ def one_loss(epsilon: object, rho: object, where: str) -> Loss:
     'epsilon 0.5'
     """
     if (epsilon is None) == (rho is None):
-        raise SpecificationError(f"{where}: state epsilon (Laplace noise) or rho (Gaussian noise), one of them.")
+        raise SpecificationError(
+            f"{where}: state epsilon (Laplace noise) or rho (Gaussian noise), one of them."
+        )
     if rho is None:
         return release_loss("epsilon", epsilon, f"{where}.epsilon")
     return release_loss("rho", rho, f"{where}.rho")
@@ -140,6 +141,7 @@ class Session:
             "policy_hash": policy.hash,
             "epsilon": self.total,
         }
+        self._true: set[str] = set()  # constraints that the table was seen to fulfil
         self.ledger = Ledger.in_memory(**told) if ledger is None else Ledger.open(ledger, **told)
 
     @property
@@ -155,8 +157,7 @@ class Session:
             rho: the same with Gaussian noise (zero-concentrated privacy).
         """
         asked = one_loss(epsilon, rho, "plan")
-        resolved = resolve(query, self.policy.domain)
-        found = candidates(resolved, self.policy.neighbourhood, asked)
+        found = candidates(query, self.policy, asked)
         return Plan(query, asked, tuple(Priced(s) for s in found))
 
     def release(
@@ -220,18 +221,29 @@ class Session:
     ) -> list[Release]:
         with ExitStack() as held:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
-            reserves = [held.enter_context(noise.reserve(p.strategy.draws)) for p in priced]
+            reserves = [held.enter_context(_reserved(p.strategy)) for p in priced]
+            self._check_known()
             tables = []
             for p in priced:
-                counts = self.table.counts(*p.strategy.resolved.domain.names)
+                counts = self.table.counts(*p.strategy.domain.names)
                 p.strategy.admit(counts.total)
-                tables.append((p.strategy.resolved.tabulate(counts), counts.total))
+                tables.append((p.strategy.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
             releases = []
             for p, reserve, (table, total), row in zip(priced, reserves, tables, rows, strict=True):
                 found = answers(p.strategy, p.strategy.observe(table, total, reserve))
                 releases.append(Release(p.request.name, p.strategy, found, total, p.considered, row, context))
         return releases
+
+    def _check_known(self) -> None:
+        """Refuse a table that violates a public count. That the counts are true is public by their declaration."""
+        for known in self.policy.known:
+            if known.title not in self._true and known.is_broken(self.table.counts(*known.domain.names)):
+                raise DataError(
+                    f"policy.constraints: the table does not have the stated answers of {known.title}. Nothing was spent. "
+                    "Only facts that are already public and true of this table can be declared."
+                )
+            self._true.add(known.title)
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, epsilon {show(self.total)}, policy {self.policy.hash[:12]})"
@@ -277,6 +289,13 @@ class Session:
         }
 
 
+def _reserved(strategy: Strategy) -> noise.Reserve:
+    """All noise of one release, drawn before the data are read."""
+    if strategy.loss.unit == "rho":
+        return noise.reserve([], gaussian=strategy.draws)
+    return noise.reserve(strategy.draws)
+
+
 @dataclass(frozen=True, eq=False)
 class PricedRequest:
     """A request with the strategy that answers it and all that were considered, best first."""
@@ -307,11 +326,10 @@ def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest
 
 
 def _price(policy: Policy, request: Request) -> PricedRequest:
-    resolved = resolve(request.query, policy.domain)
-    ranked = candidates(resolved, policy.neighbourhood, request.loss)
+    ranked = candidates(request.query, policy, request.loss)
     strategy = ranked[0]
     if request.mechanism is not None:
-        strategy = price(request.mechanism, resolved, policy.neighbourhood, request.loss)
+        strategy = price(request.mechanism, request.query, policy, request.loss)
         if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
             ranked = [strategy, *ranked]
     return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))

@@ -28,6 +28,9 @@ from .forest import Forest, Level
 from .variance import Floats, Posterior, posterior
 
 if TYPE_CHECKING:
+    from ..domain import Domain
+    from ..queries import Query
+    from ..table import Counts
     from . import Mechanism
 
 MAX_CELLS = 10**8
@@ -78,6 +81,17 @@ class Part:
         assert isinstance(layer, rows.Matrix)
         return rows.Matrix(layer.matrix, self.weight)
 
+    @property
+    def quiet(self) -> rows.Layer | None:
+        """The rows that are exact; None if there are none."""
+        if not self.exact.any():
+            return None
+        layer = self.layer
+        if isinstance(layer, rows.Prefixes):
+            bounds = np.arange(1, layer.size + 1) if layer.bounds is None else layer.bounds
+            return rows.Prefixes(layer.size, bounds[self.exact])
+        return layer  # levels and rows are exact as a whole or not at all
+
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
@@ -113,6 +127,19 @@ class Strategy:
     move: Move
 
     @property
+    def query(self) -> Query:
+        return self.resolved.query
+
+    @property
+    def domain(self) -> Domain:
+        """Of the attributes that are counted."""
+        return self.resolved.domain
+
+    def tabulate(self, counts: Counts) -> Ints:
+        """The table of counts, shape (groups, positions)."""
+        return self.resolved.tabulate(counts)
+
+    @property
     def is_gaussian(self) -> bool:
         return self.loss.unit == "rho"
 
@@ -141,6 +168,12 @@ class Strategy:
         if not self.move.value or not layers:
             return ()
         return (Term(self.resolved, layers, self.loss.amount / Fraction(self.move.value)),)
+
+    @property
+    def exact_terms(self) -> tuple[Term, ...]:
+        """What is observed exactly."""
+        layers = tuple(layer for p in self.parts if (layer := p.quiet) is not None)
+        return (Term(self.resolved, layers),) if layers else ()
 
     def noise_variance(self, scale: Fraction) -> float:
         """Exact variance of one draw."""

@@ -1,0 +1,74 @@
+"""From a question to priced ways of answering it: one door for every kind of query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from .domain import Domain
+from .loss import Loss
+from .mechanisms import Mechanism, select
+from .policy import Policy
+from .queries import Query
+from .sensitivity import Sensitivity, Term
+from .table import Counts
+from .workload import resolve
+
+
+class Answerable(Protocol):
+    """A priced way of answering one query: all that a session knows of it."""
+
+    @property
+    def query(self) -> Query: ...
+    @property
+    def domain(self) -> Domain:
+        """Of the attributes that are counted."""
+
+    @property
+    def mechanism(self) -> Mechanism: ...
+    @property
+    def loss(self) -> Loss:
+        """What was asked for."""
+
+    @property
+    def spent(self) -> Loss:
+        """What is charged: ``loss``, or nothing if every row is free."""
+
+    @property
+    def cost(self) -> Sensitivity: ...
+    @property
+    def expected_error(self) -> float: ...
+    @property
+    def half_width(self) -> float: ...
+    @property
+    def draws(self) -> Sequence[tuple[Any, int]]:
+        """(scale or σ², number) of every block of noise that a release needs."""
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What is observed with noise; ``stacked`` of it is the loss."""
+
+    @property
+    def exact_terms(self) -> tuple[Term, ...]:
+        """What is observed exactly."""
+
+    def admit(self, total: int) -> None: ...
+    def tabulate(self, counts: Counts) -> Any: ...
+    def observe(self, table: Any, total: int, reserve: Any) -> Any: ...
+
+
+def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
+    """Every applicable way of answering a query, best first. Reads and spends nothing."""
+    return list(select.candidates(resolve(query, policy.domain), policy.neighbourhood, loss))
+
+
+def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any:
+    """The way of answering a query that a named mechanism means.
+
+    Raises:
+        SpecificationError: the mechanism does not apply to this query.
+    """
+    return select.price(mechanism, resolve(query, policy.domain), policy.neighbourhood, loss)
+
+
+__all__ = ["Answerable", "candidates", "price"]
