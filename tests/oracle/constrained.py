@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -97,8 +97,10 @@ class Pairs:
         return len(self.before)
 
 
-def neighbours(adjacent: Any, predicates: Any, n: int, reading: str = "literal") -> Pairs:
-    """Every neighbouring pair whose first database is in ascending order.
+def neighbours(
+    adjacent: Any, predicates: Any, n: int, reading: str = "literal", first: Sequence[Database] | None = None
+) -> Pairs:
+    """Every neighbouring pair whose first database is in ascending order, or is one of ``first``.
 
     A third database rules a pair out (3a) only through the secrets it tells apart, so it is enough to know which
     sets of secrets occur at all for each first database; and (3b) only by undoing some of the pair's own changes.
@@ -114,8 +116,9 @@ def neighbours(adjacent: Any, predicates: Any, n: int, reading: str = "literal")
         else 0 * counts.sum(axis=0)
     )
 
-    at, to = np.nonzero(known[where.first][:, None] == known[None, :])
-    one, two = where.every[where.first[at]], where.every[to]
+    firsts = where.first if first is None else np.array(first, dtype=np.int64).reshape(-1, n) @ where.weights
+    at, to = np.nonzero(known[firsts][:, None] == known[None, :])
+    one, two = where.every[firsts[at]], where.every[to]
     told = joined[one, two]
     moved = one != two
     keep = told.any(axis=1) if reading == "literal" else (told == moved).all(axis=1) & moved.any(axis=1)
@@ -123,9 +126,9 @@ def neighbours(adjacent: Any, predicates: Any, n: int, reading: str = "literal")
 
     secrets = np.where(told, two + 1, 0) * where.marks  # one number per set of secrets: their sum
     whole = secrets.sum(axis=1)
-    occurs = np.zeros((len(where.first), (k + 1) ** n), dtype=bool)
+    occurs = np.zeros((len(firsts), (k + 1) ** n), dtype=bool)
     occurs[at, whole] = True
-    home = known[where.first[at]]
+    home = known[firsts[at]]
     stays, goes = one * where.weights, two * where.weights
     ruled_out = np.zeros(len(at), dtype=bool)
     for choice in itertools.product((False, True), repeat=n):
@@ -217,11 +220,69 @@ def largest_split(pairs: Pairs, matrix: Any, groups: Sequence[int], scales: Sequ
     return best
 
 
-def is_completed(pairs: Pairs, adjacent: Any) -> bool:
-    """Whether every edge is taken by some record of some neighbouring pair: no secret is left without a neighbour."""
-    seen = np.zeros((pairs.size, pairs.size), dtype=bool)
-    seen[pairs.before, pairs.after] = True
-    return bool((seen | ~np.array(adjacent, dtype=bool)).all())
+def edge_move(adjacent: Any, matrix: Any, power: int = 1) -> int:
+    """max over edges of Σ_rows |A(e_x − e_y)|^power: the formula that is right without known counts."""
+    rows = np.array(matrix, dtype=np.int64)
+    apart = (np.abs(rows[:, :, None] - rows[:, None, :]) ** power).sum(axis=0)
+    return int(np.where(np.array(adjacent, dtype=bool), apart, 0).max())
+
+
+# ---------- minimal changes, without databases ----------
+
+
+def is_irreducible(steps: Sequence[Sequence[int]]) -> bool:
+    """Whether vectors sum to zero and no proper non-empty part of them does."""
+    whole = tuple(int(v) for v in np.sum(np.array(steps), axis=0))
+    if any(whole):
+        return False
+    sums = {(0,) * len(whole)}
+    for at, step in enumerate(steps):
+        grown = {tuple(a + b for a, b in zip(s, step, strict=True)) for s in sums}
+        if (0,) * len(whole) in grown and at < len(steps) - 1:
+            return False
+        sums |= grown
+    # A part that holds the last vector is the complement of one that does not, so what is left is the whole alone.
+    return True
+
+
+# ---------- the papers' policy graph ----------
+
+
+def is_sparse(adjacent: Any, facts: Sequence[Sequence[int]]) -> bool:
+    """Whether every edge, in both directions, lifts at most one known count and lowers at most one."""
+    size = len(adjacent)
+    return all(
+        sum(not f[x] and bool(f[y]) for f in facts) <= 1
+        for x in range(size)
+        for y in range(size)
+        if adjacent[x][y] or adjacent[y][x]
+    )
+
+
+def policy_graph(adjacent: Any, facts: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
+    """Arcs q → q' of an edge that lowers q and lifts q'; vertex p is v+, p + 1 is v− (He et al. 2014, section 8)."""
+    source, sink = len(facts), len(facts) + 1
+    arcs = {(source, sink)}
+    for x, y in itertools.permutations(range(len(adjacent)), 2):
+        if adjacent[x][y]:
+            lowers = [i for i, f in enumerate(facts) if f[x] and not f[y]] or [source]
+            lifts = [i for i, f in enumerate(facts) if f[y] and not f[x]] or [sink]
+            if (lowers, lifts) != ([source], [sink]):
+                arcs |= set(itertools.product(lowers, lifts))
+    return arcs
+
+
+def longest(arcs: set[tuple[int, int]], n_facts: int) -> tuple[int, int]:
+    """(α, ξ): edges of the longest simple cycle of counts, and of the longest simple path from v+ to v−."""
+    source, sink = n_facts, n_facts + 1
+
+    def walk(path: tuple[int, ...], goal: int) -> int:
+        ends = [len(path)] if (path[-1], goal) in arcs else [0]
+        return max(
+            ends + [walk((*path, v), goal) for v in range(n_facts) if (path[-1], v) in arcs and v not in path]
+        )
+
+    return max((walk((v,), v) for v in range(n_facts)), default=0), walk((source,), sink)
 
 
 # ---------- random policies ----------
@@ -248,13 +309,20 @@ class Drawn:
         """The package's policy."""
         return td.Policy(self.domain, self.secrets, constraints=self.constraints())
 
+    @cached_property
     def adjacent(self) -> brute.Adjacency:
         """The dense secret graph."""
         return brute.adjacency(self.domain, self.secrets)
 
+    @cached_property
     def predicates(self) -> list[list[int]]:
         """One row of zeros and ones per known count."""
         return predicates(self.domain, self.known)
+
+    @cached_property
+    def deficiency(self) -> int:
+        """How many directions of class counts the known counts leave free."""
+        return deficiency(self.predicates, len(self.adjacent))
 
 
 def predicates(domain: Any, known: Sequence[tuple[str, Any]]) -> list[list[int]]:

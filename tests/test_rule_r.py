@@ -1,0 +1,259 @@
+"""Costs under known counts against every neighbouring database: random tiny policies, never below the truth.
+
+The number of policies per seed is multiplied by ``TETRAODON_EFFORT``. With ``-s`` the share of exact answers is printed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from oracle import brute, composed, constrained
+
+import tetraodon as td
+from tetraodon.errors import PolicyError, Unsupported
+from tetraodon.sensitivity import kinds, query_layers, rule_r, stacked
+from tetraodon.sensitivity.stack import Term
+from tetraodon.workload import resolve
+
+EFFORT = int(os.environ.get("TETRAODON_EFFORT", "1"))
+NORMS = {"l1": 1, "l2": 2}
+# Some constraints name what to drop; every refusal must.
+NAMES = ("number of records with", "table of")
+
+
+@dataclass
+class Tally:
+    """What was met, for the printed summary and for bounds on how often a refusal is allowed."""
+
+    policies: int = 0
+    undetermined: int = 0
+    answers: int = 0
+    exact: int = 0
+    refused: int = 0
+    refused_secrets: int = 0
+    ratios: list[float] = field(default_factory=list)
+    free: list[float] = field(default_factory=list)  # where class counts are not determined
+    kinds: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+
+    def told(self) -> str:
+        means = [sum(r) / max(len(r), 1) for r in (self.ratios, self.free)]
+        return (
+            f"{self.policies} policies ({self.undetermined} undetermined), {self.answers} answers; determined: exact "
+            f"{self.exact / max(len(self.ratios), 1):.1%}, mean ratio {means[0]:.3f}, largest {max(self.ratios, default=1):.2f}; "
+            f"undetermined: mean ratio {means[1]:.3f}, largest {max(self.free, default=1):.2f}; "
+            f"refused {self.refused} (and {self.refused_secrets} for secrets that would be published); {dict(self.rules)}"
+        )
+
+
+def truths(case: constrained.Drawn) -> dict[str, constrained.Pairs]:
+    """Neighbours in either reading."""
+    adjacent, facts = case.adjacent, case.predicates
+    return {r: constrained.neighbours(adjacent, facts, case.n, r) for r in constrained.READINGS}
+
+
+def assert_refusal(
+    case: constrained.Drawn, error: Exception, matrix: Any, reading: str, true: Any, tally: Tally
+) -> None:
+    """A refusal is allowed where the counts leave class counts free, or by name where edges move the answer and no
+    neighbours along edges do."""
+    if reading == "edges" and not true and constrained.edge_move(case.adjacent, matrix):
+        tally.refused_secrets += 1
+        return
+    assert case.deficiency > 0, (case, reading)
+    assert any(name in str(error) for name in NAMES), str(error)
+    tally.refused += 1
+
+
+def assert_sound(
+    case: constrained.Drawn, rng: np.random.Generator, tally: Tally, asked: list[tuple[brute.Asked, str]]
+) -> None:
+    """Every reading, with and without the number of records: at least the truth."""
+    policy, pairs = case.policy(), truths(case)
+    tally.policies += 1
+    tally.kinds[case.kind] += 1
+    tally.undetermined += case.deficiency > 0
+    for question, norm in asked:
+        matrix = constrained.dense(question, case.domain)
+        truth = {r: constrained.largest(pairs[r], matrix, NORMS[norm]).value for r in constrained.READINGS}
+        truth["both"] = max(truth.values())
+        told = {r: priced(case, policy, question, matrix, (norm, r, t), tally) for r, t in truth.items()}
+        default = priced(case, policy, question, matrix, (norm, None, truth["both"]), tally)
+        assert default is None or told["both"] is None or default >= told["both"], (
+            "more records known, higher cost"
+        )
+        for reading, value in told.items():
+            assert value is None or told["both"] is None or value <= told["both"], reading
+
+
+def priced(
+    case: constrained.Drawn, policy: Any, question: brute.Asked, matrix: Any, asked: Any, tally: Tally
+) -> Fraction | None:
+    """The package's value, which is at least the truth; None where it refuses. Reading None is the default with an unknown
+    number of records."""
+    norm, reading, true = asked
+    more = {} if reading is None else {"reading": reading, "records": case.n}
+    try:
+        found = policy.sensitivity(question.query(), norm=norm, **more)
+    except (PolicyError, Unsupported) as error:
+        assert_refusal(case, error, matrix, reading, true, tally)
+        return None
+    value = Fraction(found.value)
+    assert value >= true, (case, question, asked, found)
+    tally.answers += 1
+    tally.rules[found.rule] += 1
+    if reading == "both" and true:
+        ratio = float(value / true) ** (1 / NORMS[norm])
+        kept = tally.free if case.deficiency else tally.ratios
+        kept.append(ratio)
+        tally.exact += ratio < 1 + 1e-9 and not case.deficiency
+    return value
+
+
+def two_questions(rng: np.random.Generator, told: list[brute.Asked]) -> list[tuple[brute.Asked, str]]:
+    """Two of the questions, one in each norm."""
+    return [(told[i], norm) for i, norm in zip(rng.permutation(len(told)), NORMS, strict=False)]
+
+
+def every_question(rng: np.random.Generator, told: list[brute.Asked]) -> list[tuple[brute.Asked, str]]:
+    """All questions in both norms."""
+    return list(itertools.product(told, NORMS))
+
+
+def run(seed: int, number: int, record: Any, choose: Callable[..., Any]) -> Tally:
+    """Random policies, with the questions that ``choose`` picks."""
+    rng, tally = np.random.default_rng(seed), Tally()
+    for _ in range(number):
+        case = constrained.drawn(rng)
+        assert_sound(case, rng, tally, choose(rng, constrained.asked(rng, case.domain)))
+    print(tally.told())
+    record("tally", tally.told())
+    assert tally.exact > 0.6 * len(tally.ratios)
+    return tally
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_are_never_below_the_truth(seed: int, record_property: Any) -> None:
+    tally = run(seed, 130 * EFFORT, record_property, two_questions)
+    assert tally.undetermined > 0
+    assert tally.refused <= 0.03 * tally.answers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_costs_are_never_below_the_truth_at_length(seed: int, record_property: Any) -> None:
+    tally = run(seed, 500 * EFFORT, record_property, every_question)
+    assert tally.refused <= 0.03 * tally.answers
+
+
+@pytest.mark.parametrize("pairwise", [512, 0], ids=["all places", "hulls"])
+def test_bounds_for_large_domains_hold_on_small_ones(pairwise: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is used where cells are too many to go through in pairs: at least the truth, and at least the sharper bound."""
+    rng, met = np.random.default_rng(77), 0
+    for _ in range(40 * EFFORT):
+        case = constrained.drawn(rng, most=625)
+        policy, pairs = case.policy(), truths(case)
+        for question, norm in two_questions(rng, constrained.asked(rng, case.domain)):
+            matrix = constrained.dense(question, case.domain)
+            true = max(constrained.largest(p, matrix, NORMS[norm]).value for p in pairs.values())
+            try:
+                sharp = policy.sensitivity(question.query(), norm=norm, records=case.n).value
+            except PolicyError:
+                continue
+            with monkeypatch.context() as patch:
+                patch.setattr(kinds, "FEW_KINDS", 0)
+                patch.setattr(rule_r, "PAIRWISE", pairwise)
+                loose = policy.sensitivity(question.query(), norm=norm, records=case.n).value
+            assert loose >= true, (case, question, norm)
+            assert loose >= sharp * (1 - Fraction(1, 10**9))
+            met += 1
+    assert met > 50
+
+
+# ---------- sequences of releases ----------
+
+
+def drawn_sequence(
+    rng: np.random.Generator, policy: Any, domain: Any, power: int
+) -> tuple[list[Term], list[composed.Noisy]]:
+    """Two or three releases of one question each, noise of its own: for the package and for the oracle."""
+    terms, seen = [], []
+    told = constrained.asked(rng, domain)
+    for at in rng.integers(0, len(told), int(rng.integers(2, 4))):
+        noise = Fraction(int(rng.integers(1, 7)), int(rng.integers(1, 4)))
+        resolved = resolve(told[at].query(), policy.domain)
+        factor = 1 / noise if power == 1 else 1 / (2 * noise)
+        if told[at].word == "Sum":
+            continue  # its rows are counted in the denominator of its midpoints
+        terms.append(Term(resolved, query_layers(resolved), factor))
+        matrix = constrained.dense(told[at], domain).tolist()
+        seen.append(composed.Noisy(matrix, [noise] * len(matrix), power))
+    return terms, seen
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sequences_are_never_below_the_truth(seed: int, record_property: Any) -> None:
+    rng, ratios, refused = np.random.default_rng(1000 + seed), [], 0
+    for _ in range(40 * EFFORT):
+        case = constrained.drawn(rng, most=400)
+        policy, pairs = case.policy(), truths(case)
+        for power in (1, 2):
+            terms, seen = drawn_sequence(rng, policy, case.domain, power)
+            if not terms:
+                continue
+            true = max(composed.worst(seen, p).value for p in pairs.values())
+            try:
+                value = Fraction(stacked(terms, policy.neighbourhood, power).value)
+            except (PolicyError, Unsupported) as error:
+                assert case.deficiency > 0
+                assert any(name in str(error) for name in NAMES), str(error)
+                refused += 1
+                continue
+            assert value >= true, (case, power, seen, value, true)
+            if true:
+                ratios.append(float(value / true))
+    told = f"{len(ratios)} sequences, mean ratio {sum(ratios) / len(ratios):.3f}, refused {refused}"
+    print(told)
+    record_property("tally", told)
+    assert refused <= 0.1 * len(ratios)
+
+
+# ---------- special cases ----------
+
+
+def diameters(matrix: constrained.Ints, facts: list[list[int]]) -> dict[tuple[int, ...], int]:
+    """Largest L1 difference of two columns inside each class."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for value, signature in enumerate(zip(*facts, strict=True)):
+        found.setdefault(signature, []).append(value)
+    return {
+        s: max(int(np.abs(matrix[:, x] - matrix[:, y]).sum()) for x in c for y in c) for s, c in found.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_closed_forms_of_histogram_and_cumulative_histogram(seed: int) -> None:
+    """Where every class count is determined and the graph is full: 2 per class of several values; its span of ranks."""
+    rng, met = np.random.default_rng(50 + seed), 0
+    for k, _ in itertools.product((4, 5, 6), range(12)):
+        domain = td.Domain(a=td.Integer(0, k - 1))
+        _, known = constrained.some_known(rng, domain)
+        facts = constrained.predicates(domain, known)
+        if constrained.deficiency(facts, k):
+            continue
+        met += 1
+        told = [td.CountConstraint(where=w) for _, w in known]
+        policy = td.Policy(domain, td.Full(), constraints=told)
+        several = sum(d > 0 for d in diameters(np.eye(k, dtype=np.int64), facts).values())
+        assert policy.sensitivity(td.Histogram("a")).value == 2 * several
+        spans = diameters(np.tril(np.ones((k, k), dtype=np.int64)), facts)
+        assert policy.sensitivity(td.CDF("a")).value == sum(spans.values())
+    assert met > 20
