@@ -50,7 +50,7 @@ SETTINGS: list[tuple[str, str, str, str]] = [
     (AGE, "integer = [0, 9, 2]", "domain.age.integer", "two bounds"),
     (AGE, "integer = [0, [9]]", "domain.age.high", "expected a number"),
     (AGE, "numeric = [0, 9]\ncells = [3]", "domain.age.cells", "expected a number"),
-    (AGE, 'point = ["a", "b"]', "domain.age.point", "not available"),
+    (AGE, 'point = ["a", "b"]', "domain.age.box", "is missing; add it"),
     ('unit = "years"', "unit = 5", "domain.age.unit", "text, not a number"),
     (f'[domain.age]\n{AGE}\nunit = "years"', "[domain]\nage = 5", "domain.age", "expected a table, got a number"),
     # secrets

@@ -76,7 +76,7 @@ class Ball:
 
     Attributes:
         shape: cells of each attribute.
-        sides: one per attribute; None where the attribute is not part of the distance, so that no edge changes it.
+        sides: one per attribute; None where no edge changes the attribute.
         budget: the threshold in the unit of the costs.
     """
 
@@ -217,7 +217,7 @@ def _moves(side: Side | None, n: int) -> list[tuple[int, Ints, Ints]]:
 
 def ball(
     shape: tuple[int, ...],
-    spacings: Sequence[tuple[Spacing, int, tuple[bool, ...]] | None],
+    spacings: Sequence[tuple[Spacing | None, int, tuple[bool, ...]]],
     theta: Fraction,
     power: int,
 ) -> Ball:
@@ -225,28 +225,27 @@ def ball(
 
     Args:
         shape: cells of each attribute.
-        spacings: for each attribute in the distance its weighted spacing, how many ordinary cells it has and its stars.
+        spacings: for each attribute its weighted spacing (None if it is not part of the distance: only its stars have
+            edges), how many ordinary cells it has and its stars.
         theta: the threshold.
         power: 1 for L1, 2 for L2.
 
     Costs are exact where 61 bits suffice; otherwise distances are rounded down, so that more cells are joined, by less
     than 2^-28 of the threshold.
     """
-    factor = 1 + sum(s is not None for s in spacings)
-    told = [s for s in spacings if s is not None]
-    unit = Fraction(
-        1, lcm(theta.denominator, *(v.denominator for s, _, _ in told for v in (s.nearest, s.step)))
-    )
+    told = [s for s, _, _ in spacings if s is not None]
+    factor = 1 + len(told)
+    unit = Fraction(1, lcm(theta.denominator, *(v.denominator for s in told for v in (s.nearest, s.step))))
     if factor * (theta / unit) ** power >= 2**BITS:
         unit = theta / 2 ** ((BITS - factor.bit_length()) // power)
     limit = int(theta / unit)
     budget = factor * limit**power
     sides: list[Side | None] = []
-    for spacing in spacings:
-        if spacing is None:
-            sides.append(None)
+    for space, n, stars in spacings:
+        if space is None:
+            alone = Side(Axis(n, stars=stars), limit + 1, limit + 1, False, power, factor)
+            sides.append(alone if True in stars else None)
             continue
-        space, n, stars = spacing
         # Beyond the threshold a distance is as good as infinite.
         nearest, step = (min(int(v / unit), limit + 1) for v in (space.nearest, space.step))
         if not step:

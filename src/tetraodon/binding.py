@@ -117,14 +117,15 @@ def _bind_ball(secrets: Within, metric: L1 | L2, domain: Domain) -> Graph:
             "Within: the attributes are declared in different units; give a number without a unit."
         )
     theta = measured(secrets.theta, units.pop(), "Within")
-    told: list[tuple[Spacing, int, tuple[bool, ...]] | None] = []
+    told: list[tuple[Spacing | None, int, tuple[bool, ...]]] = []
     for name, attribute in domain.items():
+        other, missing = _stars(attribute)
         if name not in weights or isinstance(attribute, Point):
-            told.append(None)
+            told.append((None, attribute.n_values + len(other), missing))
             continue
         space, weight = attribute.spacing, weights[name]
         weighted = Spacing(space.nearest * weight, space.step * weight, space.is_open)
-        told.append((weighted, attribute.n_values, sum(_stars(attribute), ())))
+        told.append((weighted, attribute.n_values, other + missing))
     found = ball(domain.shape, told, theta, 1 if isinstance(metric, L1) else 2)
     return Graph(domain, "ball", _axes_of(found, domain), found)
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from .axes import Axis, Bools, Ints
+from .errors import Unsupported
+from .lattice import Grid, Lattice
 
 Edge = tuple[int, int]
+MAX_PASSES = 2_000_000_000
 
 
 def quotient(axis: Axis, labels: Ints | None) -> Axis:
@@ -27,6 +30,8 @@ def quotient(axis: Axis, labels: Ints | None) -> Axis:
         return axis
     count = int(labels.max(initial=-1)) + 1
     outside = bool((labels < 0).any())
+    if isinstance(axis, Grid):
+        return Axis(count + outside, pairs=_pairs_on_map(axis, np.where(labels < 0, count, labels)))
     ordered, rest = labels[: axis.base], labels[axis.base :]
     inside = ordered >= 0
     kept = ordered[inside]
@@ -44,6 +49,43 @@ def quotient(axis: Axis, labels: Ints | None) -> Axis:
     if outside:
         stars.append(_joined_to_outside(axis, labels, base, count))
     return Axis(base, starts=starts, stars=tuple(stars))
+
+
+def _pairs_on_map(axis: Grid, labels: Ints) -> Ints:
+    """Which positions hold joined cells, position by position."""
+    inner = labels[: axis.base]
+    present = np.unique(inner)
+    depth = axis.depth + 1 if isinstance(axis, Lattice) else 1
+    if len(present) * axis.base * depth > MAX_PASSES:
+        raise Unsupported(
+            "too many positions for a secret graph over places; ask for coarser bins, or declare coarser cells."
+        )
+    found = []
+    for p in present.tolist():
+        near = axis.largest_partner((inner == p).astype(np.int64), 0) > 0
+        reached = np.unique(inner[near])
+        found.append(np.stack([np.full(len(reached), p, dtype=np.int64), reached], axis=1))
+    for star, told in enumerate(axis.stars):
+        if told is not False:
+            reached = np.unique(labels[np.flatnonzero(axis.star_mask(star))])
+            found.append(np.stack([np.full(len(reached), labels[axis.base + star]), reached], axis=1))
+    at = np.sort(np.concatenate(found), axis=1)
+    return np.unique(at[at[:, 0] != at[:, 1]], axis=0).astype(np.int64)
+
+
+def behind(axis: Grid, labels: Ints, edge: Edge) -> Edge:
+    """Two joined cells of a map that have the positions of an edge of its quotient."""
+    outside = int(labels.max()) + 1
+    at = np.where(labels < 0, outside, labels)
+    for p, q in (edge, edge[::-1]):
+        for cell in np.flatnonzero(at[axis.base :] == p) + axis.base:
+            partners = np.flatnonzero((at == q) & axis.joined(np.array(cell), np.arange(axis.size)))
+            if len(partners):
+                return (int(cell), int(partners[0])) if p == edge[0] else (int(partners[0]), int(cell))
+    inner = at[: axis.base]
+    near = axis.largest_partner((inner == edge[1]).astype(np.int64), 0) > 0
+    x = int(np.argmax(near & (inner == edge[0])))
+    return x, axis.partner(x, inner == edge[1])
 
 
 def _starts(axis: Axis, inside: Bools, ordered: Ints, base: int) -> Ints:
@@ -111,6 +153,8 @@ def _telling_edges(axis: Axis, labels: Ints) -> list[tuple[Ints, Ints]]:
     cells do that have no grouped cell between them; if one of two joined cells is grouped and the other is not, two
     neighbouring cells differ likewise. Stars are looked at in full.
     """
+    if isinstance(axis, Grid):
+        return _telling_on_map(axis, labels) + _at_stars(axis)
     if not axis.is_interval:
         return list(axis.edges())
     listed = []
@@ -119,6 +163,27 @@ def _telling_edges(axis: Axis, labels: Ints) -> list[tuple[Ints, Ints]]:
     for a, b in ((kept[:-1], kept[1:]), (np.arange(axis.base - 1), np.arange(1, axis.base))):
         joined = a >= first[b]
         listed.append((a[joined].astype(np.int64), b[joined].astype(np.int64)))
+    return listed + _at_stars(axis)
+
+
+def _telling_on_map(axis: Grid, labels: Ints) -> list[tuple[Ints, Ints]]:
+    """An edge between two groups, and one between a grouped cell and another, where there are any."""
+    inner = labels[: axis.base]
+    inside, beyond = inner >= 0, int(inner.max(initial=0)) + 1
+    highest = axis.largest_partner(np.where(inside, inner, -1), -1)
+    lowest = -axis.largest_partner(np.where(inside, -inner, -beyond), -beyond)
+    leaving = axis.largest_partner((~inside).astype(np.int64), 0) > 0
+    listed = []
+    for chosen, wanted in (((highest > inner) | (lowest < inner), inside), (leaving, ~inside)):
+        if (chosen & inside).any():
+            x = int(np.argmax(chosen & inside))
+            y = axis.partner(x, wanted & (inner != inner[x]))
+            listed.append((np.array([x], dtype=np.int64), np.array([y], dtype=np.int64)))
+    return listed
+
+
+def _at_stars(axis: Axis) -> list[tuple[Ints, Ints]]:
+    listed = []
     for star, told in enumerate(axis.stars):
         if told is False:
             continue

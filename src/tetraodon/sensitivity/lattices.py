@@ -37,7 +37,7 @@ def largest_on_map(layers: tuple[Layer, ...], axis: Grid) -> tuple[int, Edge]:
     plain = [x for x in layers if isinstance(x, rows.Blocks) and x.starts is None]
     fixed = 2 * sum(x.weight for x in plain)
     others = tuple(
-        moving for x in layers if x not in plain and (moving := rows.moving(x, axis.base)) is not None
+        moving for x in layers if x not in plain and (moving := rows._moving(x, axis.base)) is not None
     )
     if not others:
         return fixed, axis.widest[1]
