@@ -1,19 +1,19 @@
-r"""Certified integer tables for discrete Gaussian noise: one digit from a table, the rest from uniform bits, by rejection.
+r"""Certified integer tables for discrete Gaussian noise: one digit from a table, the rest uniform bits, by rejection.
 
-The law is P(z) = exp(-z^2 / (2 s)) / sum, s = sigma2 any positive rational, z any integer. With a unit u = 2^b write z = f
-where z >= 0 and z = -1-f where z < 0, f = q u + d, 0 <= d < u, so that |z| = f + a with a = 0 or 1. A proposal takes
+The law is P(z) = exp(-z^2 / (2 s)) / sum, s = sigma2 positive and rational, z any integer. With a unit u = 2^b write
+z = f where z >= 0 and z = -1-f where z < 0, f = q u + d, 0 <= d < u; then |z| = f + a with a = 0 or 1. A proposal takes
 
-* q and the sign, one signed digit, with probability proportional to exp(-(q u + a)^2 / (2 s)), the weight of d = 0,
+* q and the sign, one signed digit, with probability proportional to exp(-(q u + a)^2 / (2 s)), the weight at d = 0,
 * d uniform: b bits of a word, nothing to look up,
 
-and is accepted with probability exp(-d (2 (q u + a) + d) / (2 s)). The product of the three is exp(-z^2 / (2 s)) up to a constant
-factor, so accepted proposals have the law, *exactly*, and are independent of which and how many others were rejected. u is
-1, and nothing is rejected, up to s of about 2900; beyond, u stays below sigma/27, so that at most 1.5 % are rejected.
+and is accepted with probability exp(-d (2 (q u + a) + d) / (2 s)). The product is exp(-z^2 / (2 s)) up to a constant
+factor, so accepted proposals have the law *exactly* and are independent of which and how many others were rejected.
+Up to s of about 2900 u is 1 and nothing is rejected; beyond, u stays below sigma/26 and at most 1.5 % are.
 
-The signed digit is looked up and completed as those of Laplace noise (``_tables``): its table holds certified floors, from
-interval sums of the weights. The b-bit rest of the second word is compared with the acceptance probability in
-floating point, of which only the IEEE rules for + and * are used, and a word within ``_MARGIN`` and one unit of its own last bit is
-decided by exact integer intervals and more bits.
+The signed digit is looked up and completed as those of Laplace noise (``_tables``): its table holds certified floors,
+from interval sums of the weights. The second word's other 64 - b bits are compared with the acceptance probability in
+floating point, of which only the IEEE rules for + and * are used; where they lie within ``_MARGIN`` and one unit of
+their last bit, exact integer intervals and more bits decide.
 
 Source: derived.
 """
@@ -47,8 +47,8 @@ from ._tables import (
     times,
 )
 
-# exp(-x) for 0 <= x <= 0.36 from its series up to x^7: what is left out is below 0.36^8 / 8! < 2^-27, and rounding adds
-# less than 2^-47, so that the sum is within 2^-26.
+# exp(-x) for 0 <= x <= 0.36 from its series up to x^7: what is left out is below 0.36^8 / 8! < 2^-27, and rounding
+# adds less than 2^-47, so that the sum is within 2^-26.
 _SERIES = tuple((-1.0) ** n / math.factorial(n) for n in range(7, -1, -1))
 STEEPEST = 0.36
 _MARGIN = 2.0**-26
@@ -117,7 +117,7 @@ class Coarse:
 
 
 def tails(sigma2: Fraction, unit: int, offset: int, start: int, bits: int) -> list[Bounds]:
-    """Integers around 2^bits times the sums over j >= start, j >= start + 1, ... of exp(-(j unit + offset)^2 / (2 sigma2)).
+    """Integers around 2^bits times the sum over j >= k of exp(-(j unit + offset)^2 / (2 sigma2)), for k from start on.
 
     The list ends where less than 2^-bits is left. Each term comes from the last by a ratio, each ratio by one factor.
     """
@@ -171,8 +171,8 @@ def coarse(
 def accepted(law: Coarse, table: Table, words: Words, more: Callable[[], int]) -> Ints:
     """The values of the accepted proposals among those that ``words``, shape (2, n), stand for, in their order.
 
-    The same steps for every word; about one in 2^25 (at sigma = 2^50 one in 2^18), whatever its value, is then decided
-    one by one.
+    The same steps for every word; about one in 2^25 (at sigma = 2^50 one in 2^18), whatever its value, is then
+    decided by itself.
     """
     digit, on_floor = locate(table, words[0])
     low_bits = law.unit.bit_length() - 1

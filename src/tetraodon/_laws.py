@@ -1,17 +1,18 @@
-r"""What is known of the two laws of noise: which parameters they take, probabilities, variances and quantiles, certified.
+r"""The two laws of noise: which parameters they take; certified probabilities, variances and quantiles.
 
-Laplace: P(z) = (1-r)/(1+r) r^|z|, r = exp(-1/scale); everything has a closed form. Gaussian: P(z) = exp(-z^2/(2 s)) / W with
-W the sum over all integers, s = sigma2. Up to s of about 64 sums are taken term by term (``_gaussian.tails``). Beyond:
+Laplace: P(z) = (1-r)/(1+r) r^|z|, r = exp(-1/scale); everything has a closed form. Gaussian: P(z) = f(z) / W with
+f(x) = exp(-x^2/(2 s)), s = sigma2, and W the sum of f over all integers. While s is below half the number of bits
+that are asked for, sums are taken term by term (``_gaussian.tails``). Beyond:
 
 * Poisson's summation formula gives W = sqrt(2 pi s) (1 + 2 exp(-2 pi^2 s) + ...) and the variance
   s (1 - 8 pi^2 s exp(-2 pi^2 s) / (1 + ...)): from s = 4 on the variance is s to within a relative 10^-31.
-* Euler and Maclaurin's formula at half integers gives, with h = t + 1/2, f(x) = exp(-x^2/(2 s)),
+* Euler and Maclaurin's formula at half integers gives, with h = t + 1/2,
 
       sum over |z| <= t of f(z) = integral of f over [-h, h] + sum over k <= m of 2 b_k f^(2k-1)(h) + R,
 
-  b_k the coefficients of (x/2)/sinh(x/2) and |R| <= |B_2m|/(2m)! times the integral of |f^(2m)|. By Cauchy and Schwarz, as
-  f^(n) = s^(-n/2) He_n f up to sign, |R| < 3.3 sqrt((2m)!) (4 pi^2 s)^-m sqrt(2 pi s). The integral is
-  f(h) 2 h sum of (h^2/s)^k / (2k+1)!!, and f^(n)/f is rational, so that only f(h) and sqrt(2 pi s) need intervals.
+  b_k the coefficients of (x/2)/sinh(x/2) and |R| <= |B_2m|/(2m)! times the integral of |f^(2m)|. By Cauchy and
+  Schwarz, as f^(n) = s^(-n/2) He_n f up to sign, |R| < 3.3 sqrt((2m)!) (4 pi^2 s)^-m sqrt(2 pi s). The integral is
+  2 h f(h) times the sum of (h^2/s)^k / (2k+1)!!, and f^(n)/f is rational: only f(h) and sqrt(2 pi s) need intervals.
 
 Source: derived; Laplace's law from Ghosh, Roughgarden, Sundararajan 2009.
 """
@@ -192,7 +193,7 @@ def _gaussian_variance(s: Fraction) -> float:
     bits = 160 + int(3 / (4 * s))
     while True:
         # Sum of z^2 f(z) over z > 0 is the sum over j > 0 of (2j - 1) times the tail from j on.
-        above = tails(s, 1, 0, 1, bits)
+        above = _above(s, bits)
         moments = [sum((2 * j + 1) * tail[end] for j, tail in enumerate(above)) for end in (0, 1)]
         moments[1] += (
             1  # all that follows: the tails left out are below 2^-32 units and fall by more than e^8 a step
@@ -241,20 +242,27 @@ def _gaussian_quantile(s: Fraction, outside: Fraction) -> int:
     nepers = _nepers(outside)
     deviations = -NormalDist().inv_cdf(math.exp(-nepers) / 2) if nepers < 600 else math.sqrt(2 * nepers)
     sigma = math.isqrt((s.numerator << 128) // s.denominator)
-    return _least(covers, int(Fraction(deviations) * sigma) >> 64)
+    return _least(covers, int(Fraction(deviations) * sigma + (1 << 63)) >> 64)
+
+
+@lru_cache(maxsize=16)
+def _above(s: Fraction, bits: int) -> list[Bounds]:
+    """Integers around 2^bits times the sums of f over z > t, for t = 0, 1, ... until less than 2^-bits is left."""
+    return tails(s, 1, 0, 1, bits)
 
 
 def _beyond(s: Fraction, t: int, bits: int) -> Bounds:
     """Integers around 2^bits P(|Z| > t) of the Gaussian law."""
     one = 1 << bits
     if 2 * s < bits:
-        after, others = tails(s, 1, 0, t + 1, bits)[0], tails(s, 1, 0, 1, bits)[0]
+        above = _above(s, bits)
+        after = above[t] if t < len(above) else (0, 1)
         return (
-            (2 * after[0] << bits) // (one + 2 * others[1]),
-            ceil_div(2 * after[1] << bits, one + 2 * others[0]),
+            (2 * after[0] << bits) // (one + 2 * above[0][1]),
+            ceil_div(2 * after[1] << bits, one + 2 * above[0][0]),
         )
-    m, work = 1, bits + 32
-    while m * math.log2(4 * math.pi**2 * s) - math.lgamma(2 * m + 1) / math.log(4) < bits + 3:
+    m, work, fall = 1, bits + 32, math.log2(4 * math.pi**2 * float(s))
+    while m * fall - math.lgamma(2 * m + 1) / math.log(4) < bits + 3:
         m += 1  # R below 2^-bits of the whole; the theta series of the whole is then shorter than that too
     twice = 2 * t + 1
     integral = _odd_series(Fraction(twice * twice) / s, work)
@@ -275,9 +283,8 @@ def _odd_series(four_y: Fraction, bits: int) -> Bounds:
     y_low = (four_y.numerator << bits) // (4 * four_y.denominator)
     low = high = term_low = term_high = 1 << bits
     n = 1
-    while (
-        term_high >> 16 or n * 2 << bits <= y_low
-    ):  # then at least halved by each step: the rest is below 2^16
+    # After it each term is at most half the one before, so that all left out are below 2^16.
+    while term_high >> 16 or n * 2 << bits <= y_low:
         n += 2
         term_low = (term_low * y_low >> bits) // n
         term_high = ceil_div(ceil_shift(term_high * (y_low + 1), bits), n)
@@ -325,9 +332,8 @@ def _pi(bits: int) -> Bounds:
             n += 2
         return total
 
-    middle = 16 * arctan(5) - 4 * arctan(
-        239
-    )  # each division is short by less than 1, and there are at most bits of them
+    # Each division is short by less than 1, and there are fewer than the bits.
+    middle = 16 * arctan(5) - 4 * arctan(239)
     return (middle >> 16) - 1 - bits // 1024, (middle >> 16) + 2 + bits // 1024
 
 

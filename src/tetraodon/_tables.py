@@ -1,7 +1,8 @@
 r"""Certified integer tables for discrete noise: intervals, digits, search and completion; the digits of Laplace noise.
 
-The digits of Gaussian noise are in ``_gaussian``; what is said here of floors and words holds for them too. The two-sided geometric law P(z) = (1-r)/(1+r) r^|z|, r = exp(-1/s), falls into *independent digits*. With a unit
-u = 2^b write z = f where z >= 0 and z = -1-f where z < 0, f = q u + d, 0 <= d < u. Then r^f = (r^u)^q r^d, so
+What is said of floors and words holds for Gaussian noise too, whose digits are in ``_gaussian``. The two-sided
+geometric law P(z) = (1-r)/(1+r) r^|z|, r = exp(-1/s), falls into *independent digits*. With a unit u = 2^b write z = f
+where z >= 0 and z = -1-f where z < 0, f = q u + d, 0 <= d < u. Then r^f = (r^u)^q r^d, so
 
 * q and the sign form one signed digit: P(q, +) = (1-R) R^q / (1+r), P(q, -) = r (1-R) R^q / (1+r), R = r^u;
 * d is independent of both, geometric with ratio r on 0..u-1; it falls into smaller digits in the same way, because

@@ -15,7 +15,7 @@ zero-concentrated privacy. Every integer has positive probability.
 are read, as much as the declared scales and sizes say and nothing else; handing it out afterwards neither draws nor
 searches. Each value is handed out once, a failure destroys the rest, and a process made by fork gets none of it.
 
-*Time.* The search has a fixed depth, no branch, and tables of at most 8 KiB. Gaussian noise above sigma = 54 rejects
+*Time.* The search has a fixed depth, no branch, and tables of at most 8 KiB. Gaussian noise above sigma = 53 rejects
 at most 1.5 % of what it proposes; how many, and which, is independent of the values that are kept. That reduces what
 the time of a draw says about its size; it does not prove that nothing remains, since caches, the operating system and
 what callers do with the noise are outside this module. ``benchmarks/noise.py`` measures it.
@@ -103,7 +103,7 @@ def discrete_laplace(scale: Number, size: int) -> Ints:
 
 
 def discrete_gaussian(sigma2: Number, size: int) -> Ints:
-    """``size`` independent draws of exact discrete Gaussian noise, P(z) = exp(-z^2/(2 sigma2)) / sum over all integers.
+    """``size`` independent draws of exact discrete Gaussian noise, P(z) = exp(-z^2/(2 sigma2)) / the sum of all.
 
     Args:
         sigma2: exact and above 0, at most 2^100, in squared units of the integers the noise is for. It is the law's
