@@ -108,6 +108,8 @@ def priced(
         return None
     value = Fraction(found.value)
     assert value >= true, (case, question, asked, found)
+    if found.witness is not None:
+        assert_witness(case, matrix, NORMS[norm], found)
     tally.answers += 1
     tally.rules[found.rule] += 1
     if reading == "both" and true:
@@ -116,6 +118,22 @@ def priced(
         kept.append(ratio)
         tally.exact += ratio < 1 + 1e-9 and not case.deficiency
     return value
+
+
+def assert_witness(case: constrained.Drawn, matrix: Any, power: int, found: Any) -> None:
+    """Two values of one record that an edge joins, in one class, and whose exchange makes the value."""
+    names, every = list(case.domain), brute.tuples(case.domain)
+
+    def behind(told: dict[str, str]) -> list[int]:
+        return [i for i, r in enumerate(every) if all(str(r[names.index(n)]) == v for n, v in told.items())]
+
+    one, two = found.witness
+    moves = [
+        int((np.abs(matrix[:, x] - matrix[:, y]) ** power).sum())
+        for x, y in itertools.product(behind(one), behind(two))
+        if case.adjacent[x][y] and all(f[x] == f[y] for f in case.predicates)
+    ]
+    assert found.value in moves, (case, found)
 
 
 def two_questions(rng: np.random.Generator, told: list[brute.Asked]) -> list[tuple[brute.Asked, str]]:
