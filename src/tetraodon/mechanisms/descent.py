@@ -21,7 +21,7 @@ from .variance import Floats
 
 # (exponent of the norm that stands for the largest, width at which |t| is rounded off), from smooth to sharp.
 SCHEDULE = ((20, 5e-2), (60, 2e-2), (200, 5e-3), (600, 1e-3), (2000, 2e-4), (6000, 3e-5))
-MOST_STEPS, LEAST_STEPS = 9000, 8
+MOST_STEPS, FEW_STEPS, LEAST_STEPS = 9000, 12, 6
 SEED = 2014
 
 
@@ -124,6 +124,8 @@ def search(square: Floats, moves: Moves, starts: Sequence[Floats], work: float) 
     rows = max(s.shape[1] for _, _, s in tried)
     cost = 8 * count * rows * (count + size) + 40 * rows * ends.shape[0]
     steps = min(MOST_STEPS, int(work / cost)) // (2 * len(SCHEDULE))
+    if steps < FEW_STEPS * len(tried):  # too little work for all of them
+        tried = sorted(tried, key=lambda item: item[0])[: max(2, steps // FEW_STEPS)]
     short, long = max(steps // len(tried), LEAST_STEPS), max(steps // 2, LEAST_STEPS)
     better = [(n, problem.improved(s, short)) for _, n, s in tried]
     better.sort(key=lambda item: problem.error(item[1]))
