@@ -440,7 +440,11 @@ def test_policies_refuse_with_key_and_fix(build: Any, kind: Any, says: str) -> N
             lambda: query_from_spec({"sum": "x", "bins": {"x": 2}}),
             "query.sum.bins: the attribute that is summed",
         ),
-        (lambda: query_from_spec({"marginals": 2}), "Marginals: not available in this version"),
+        (lambda: query_from_spec({"marginals": "x"}), "query.marginals: a whole number k"),
+        (
+            lambda: query_from_spec({"marginals": 2, "by": ["x"]}),
+            "query: no key 'by'; declared: of, where, bins",
+        ),
         (lambda: query_from_spec({"kmeans": "x"}), "KMeans: not available in this version"),
         (
             lambda: query_from_spec({"cdf": "x", "quantiles": [0.5]}),

@@ -47,7 +47,7 @@ _HOME = {
     "Sum": "queries",
     "Mean": "queries",
     "Linear": "queries",
-    "Marginals": "queries",
+    "Marginals": "marginals.query",
     "KMeans": "queries",
     "Table": "table",
     "Session": "session",

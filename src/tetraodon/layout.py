@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,21 @@ from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .queries import CDF, Histogram, Quantiles, Query, Ranges
 
+if TYPE_CHECKING:
+    from .marginals.strategy import MarginalStrategy
+
 Column = NDArray[Any]
 VALUE_COLUMNS = ("value", "lower", "upper")
 DECIMALS = 6
 
 
-def published_columns(strategy: Strategy, answers: Answers) -> dict[str, Column]:
+def published_columns(strategy: Strategy | MarginalStrategy, answers: Answers) -> dict[str, Column]:
     """The columns of a release, each of one length."""
+    if not isinstance(strategy, Strategy):
+        from .marginals.answers import TableAnswers, table_columns
+
+        assert isinstance(answers, TableAnswers)
+        return table_columns(strategy.asked, answers)
     resolved = strategy.resolved
     query, groups = resolved.query, list(resolved.groups)
     if isinstance(query, Quantiles):
@@ -42,8 +50,14 @@ def published_columns(strategy: Strategy, answers: Answers) -> dict[str, Column]
         for name, column in labels.items():
             columns[name] = np.tile(column, prod(g.size for g in groups))
     for name, array in zip(VALUE_COLUMNS, arrays, strict=True):
-        columns[name] = np.round(np.ascontiguousarray(array).ravel(), DECIMALS) + 0.0
+        columns[name] = rounded(np.ascontiguousarray(array).ravel())
     return columns
+
+
+def rounded(values: Floats) -> Column:
+    """Numbers as they are published: six decimals, no negative zero."""
+    found: Column = np.round(values, DECIMALS) + 0.0
+    return found
 
 
 def _along_axis(query: Query) -> bool:
@@ -81,7 +95,7 @@ def _quantiles(
 ) -> dict[str, Column]:
     axis = strategy.resolved.axis
     assert axis is not None and answers.prefix is not None and answers.raw_prefix is not None
-    half = strategy.half_widths(strategy.weights.prefix_variance)
+    half = strategy.half_widths(strategy.prefix_variance())
     n, prefix, raw = axis.n_ordinary, answers.prefix, answers.raw_prefix
     best = quantile_positions(prefix, query.levels, n)
     # Position q stays possible while F(q) may reach the share and F(q − 1) may fall short of it: two intervals of its own

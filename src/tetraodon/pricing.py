@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .domain import Domain
+from .errors import SpecificationError
 from .loss import Loss
+from .marginals.mechanism import Tables
+from .marginals.query import Marginals
 from .mechanisms import Mechanism, select
 from .policy import Policy
 from .queries import Query
@@ -59,6 +62,11 @@ class Answerable(Protocol):
 
 def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
     """Every applicable way of answering a query, best first. Reads and spends nothing."""
+    if isinstance(query, Marginals):
+        from .marginals.asked import ask
+        from .marginals.select import candidates as of_tables
+
+        return list(of_tables(ask(query, policy.domain), policy.neighbourhood, loss))
     return list(select.candidates(resolve(query, policy.domain), policy.neighbourhood, loss))
 
 
@@ -68,6 +76,13 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
     Raises:
         SpecificationError: the mechanism does not apply to this query.
     """
+    if isinstance(query, Marginals):
+        from .marginals.asked import ask
+        from .marginals.select import price as tables
+
+        return tables(mechanism, ask(query, policy.domain), policy.neighbourhood, loss)
+    if isinstance(mechanism, Tables):
+        raise SpecificationError("mechanism 'tables': for Marginals; use 'auto' here.")
     return select.price(mechanism, resolve(query, policy.domain), policy.neighbourhood, loss)
 
 

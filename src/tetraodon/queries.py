@@ -21,7 +21,7 @@ from .reading import integers, kind_of, listed, under
 
 @dataclass(frozen=True)
 class Query:
-    """What all queries share. Use ``Histogram``, ``CDF``, ``Ranges``, ``Quantiles``, ``Sum``, ``Mean`` or ``Linear``."""
+    """What all queries share. Use ``Histogram``, ``CDF``, ``Ranges``, ``Quantiles``, ``Sum``, ``Mean``, ``Linear`` or ``Marginals``."""
 
     word: ClassVar[str] = ""
     by: tuple[str, ...] = field(default=(), kw_only=True)
@@ -280,11 +280,6 @@ class Linear(_OneAttribute):
         return super().to_spec() | {"matrix": [list(row) for row in self.matrix]}
 
 
-def Marginals(*args: object, **kwargs: object) -> None:
-    """All k-way tables at once. Not available in this version; ask for each ``Histogram``."""
-    raise Unsupported("Marginals: not available in this version; ask for each Histogram.")
-
-
 def KMeans(*args: object, **kwargs: object) -> None:
     """Cluster centres. Not available in this version."""
     raise Unsupported("KMeans: not available in this version.")
@@ -304,14 +299,17 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
             f'{where}: a table such as {{ cdf = "age", by = ["sex"] }}, not {kind_of(spec)}.'
         )
     rest = dict(spec)
-    for word, build in (("marginals", Marginals), ("kmeans", KMeans)):
-        if word in rest:
-            build()
+    if "marginals" in rest:
+        from .marginals.query import marginals_from_spec
+
+        return marginals_from_spec(rest, where)
+    if "kmeans" in rest:
+        KMeans()
     words = [w for w in WORDS if w in rest]
     if "quantiles" in words and "cdf" in words:
         raise Unsupported(f"{where}.quantiles: quantiles beside a CDF are not available in this version.")
     if len(words) != 1:
-        raise SpecificationError(f"{where}: exactly one of {', '.join(WORDS)}.")
+        raise SpecificationError(f"{where}: exactly one of {', '.join(WORDS)}, marginals.")
     word = words[0]
     body = rest.pop(word)
     common = {k: rest.pop(k) for k in ("by", "where", "bins") if k in rest}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from ..binning import Grouping, grouping, mask
 from ..domain import Domain
 from ..errors import SpecificationError, Unsupported
 from ..phrases import between
-from ..queries import Histogram
-from ..workload import Cells, Resolved, resolve
+from ..queries import Histogram, Linear, Query
+from ..sensitivity import Term, rows
+from ..sensitivity.rows import Layer
+from ..workload import Resolved, resolve
 from .query import Marginals
 from .residuals import Axes, cells
 
@@ -66,24 +69,31 @@ class Asked:
         """The attributes of a table."""
         return tuple(self.groupings[i].name for i in table)
 
-    def resolved(self, table: Axes) -> Resolved:
-        """A table as the histogram that it is; () is the number of all records that the filter keeps."""
+    def term(self, table: Axes, weight: int = 1, factor: Fraction = Fraction(1)) -> Term:
+        """A table as rows of the histogram that it is, one for each cell; () is the number of all records that the filter keeps."""
         if table not in self._held:
-            self._held[table] = self._histogram(table) if table else self._total()
-        return self._held[table]
+            self._held[table] = resolve(self._histogram(table) if table else self._total(), self.whole)
+        resolved = self._held[table]
+        layer: Layer = rows.Blocks(resolved.n_positions, weight=weight)
+        if not table:
+            layer = rows.Matrix(np.ones((1, resolved.n_positions), dtype=np.int64), weight)
+        return Term(resolved, (layer,), factor)
 
-    def _histogram(self, table: Axes) -> Resolved:
-        names, spec = self.names(table), self.query.to_spec()
-        where = {n: between(v, "marginals.where") for n, v in spec.get("where", {}).items()}
-        bins = {n: v for n, v in spec.get("bins", {}).items() if n in names}
-        return resolve(Histogram(*names, where=where, bins=bins), self.whole)
+    def _where(self) -> dict[str, Any]:
+        spec = self.query.to_spec()
+        return {n: between(v, "marginals.where") for n, v in spec.get("where", {}).items()}
 
-    def _total(self) -> Resolved:
-        """One position, and all filters as filters."""
-        kept = [*self.filters]
-        kept += [(g.name, g.labels >= 0) for g in self.groupings if g.labels is not None]
-        domain = self.whole.select(*(n for n, _ in kept)) if kept else self.domain
-        return Resolved(self.query, domain, (), None, tuple(kept), Cells())
+    def _histogram(self, table: Axes) -> Query:
+        names = self.names(table)
+        bins = {n: v for n, v in self.query.to_spec().get("bins", {}).items() if n in names}
+        return Histogram(*names, where=self._where(), bins=bins)
+
+    def _total(self) -> Query:
+        """The sum over the positions of any one attribute."""
+        where = self._where()
+        name = next(iter(where), self.groupings[0].name)
+        size = grouping(name, self.whole[name], None, dict(self.query.where).get(name), "marginals").size
+        return Linear([[1] * size], name, where=where)
 
     def tabulate(self, counts: Counts, tables: tuple[Axes, ...]) -> dict[Axes, Ints]:
         """True tables, int64, each of shape (positions of its attributes)."""

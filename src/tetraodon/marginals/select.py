@@ -8,8 +8,9 @@ import numpy as np
 
 from ..errors import SpecificationError, Unsupported
 from ..loss import Loss
+from ..mechanisms import Mechanism
 from ..mechanisms.variance import Floats
-from ..sensitivity import Neighbourhood, Term, rows, stacked
+from ..sensitivity import Neighbourhood, stacked
 from .asked import Asked
 from .mechanism import Tables
 from .residuals import Axes, cells, closure, subsets
@@ -23,7 +24,7 @@ SLOW = 2**22
 EVERY = (Tables(), Tables("asked", "equal"), Tables("lower"), Tables("joint"), Tables("any"))
 
 
-def price(mechanism: Tables, asked: Asked, hood: Neighbourhood, loss: Loss) -> MarginalStrategy:
+def price(mechanism: Mechanism, asked: Asked, hood: Neighbourhood, loss: Loss) -> MarginalStrategy:
     """The strategy that a named mechanism means for some tables, a policy and a loss.
 
     Raises:
@@ -93,8 +94,6 @@ def _moves(asked: Asked, measured: tuple[Axes, ...], hood: Neighbourhood, loss: 
     """Shape (kinds of edges, tables): how far each kind moves each table."""
     told = []
     for table in measured:
-        resolved = asked.resolved(table)
-        term = Term(resolved, (rows.Blocks(resolved.n_positions),))
-        told.append(stacked([term], hood, 1 if loss.unit == "epsilon" else 2).by_secret)
+        told.append(stacked([asked.term(table)], hood, 1 if loss.unit == "epsilon" else 2).by_secret)
     kinds = dict.fromkeys(k for by_secret in told for k in by_secret)
     return np.array([[float(Fraction(b.get(k, 0))) for b in told] for k in kinds])

@@ -27,9 +27,10 @@ from ..exact import show
 from ..loss import Loss
 from ..mechanisms.strategy import COVERAGE, LARGEST_SUM, LEAST_VARIANCE, NORMAL, WIDEST, Noisy
 from ..mechanisms.variance import Floats
-from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows, stacked
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, stacked
 from .asked import Asked
 from .mechanism import Tables
+from .query import Marginals
 from .residuals import Axes, cell_variance, cells, closure, precisions
 
 if TYPE_CHECKING:
@@ -74,8 +75,12 @@ class MarginalStrategy:
         return self.loss.unit == "rho"
 
     @property
-    def resolved_domain(self) -> Domain:
-        """The attributes that are read."""
+    def query(self) -> Marginals:
+        return self.asked.query
+
+    @property
+    def domain(self) -> Domain:
+        """Of the attributes that are counted."""
         return self.asked.domain
 
     @property
@@ -102,6 +107,11 @@ class MarginalStrategy:
         if not self.move.value:
             return ()
         return _terms(self.asked, self.parts, self.loss.amount / Fraction(self.move.value))
+
+    @property
+    def exact_terms(self) -> tuple[Term, ...]:
+        """What is observed exactly, beside the number of all records."""
+        return tuple(self.asked.term(t) for t in self.exact_tables if t or self.asked.is_filtered)
 
     @cached_property
     def variances(self) -> dict[Axes, float]:
@@ -227,8 +237,7 @@ def _terms(asked: Asked, parts: Iterable[Part], factor: Fraction = Fraction(1)) 
     found = []
     for part in parts:
         if not part.exact and part.weight:
-            resolved = asked.resolved(part.table)
-            found.append(Term(resolved, (rows.Blocks(resolved.n_positions, weight=part.weight),), factor))
+            found.append(asked.term(part.table, part.weight, factor))
     return tuple(found)
 
 
@@ -303,10 +312,7 @@ def free_tables(asked: Asked, hood: Neighbourhood) -> tuple[Axes, ...]:
 
 
 def _is_still(asked: Asked, table: Axes, hood: Neighbourhood) -> bool:
-    resolved = asked.resolved(table)
-    if not resolved.domain.names:
-        return True
-    return not stacked([Term(resolved, (rows.Blocks(resolved.n_positions),))], hood).value
+    return not stacked([asked.term(table)], hood).value
 
 
 def _in_words(asked: Asked, table: Axes) -> str:

@@ -2,7 +2,7 @@
 
 ``Identity`` noises every cell, ``Ordered`` every prefix sum, ``Hierarchical`` a tree of ranges, ``OrderedHierarchical``
 prefix sums of blocks with a tree inside each (He, Machanavajjhala, Ding 2014, section 7, with the repaired budget), and
-``Direct`` the query's own rows (totals, means, linear queries).
+``Direct`` the query's own rows (totals, means, linear queries), ``Tables`` whole tables (``Marginals``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ..errors import SpecificationError, Unsupported, unknown
 from ..exact import Number, exact, show
+from ..marginals.mechanism import Tables
 from ..reading import table
 
 Levels = Literal["uniform", "geometric", "optimal"]
@@ -143,7 +144,7 @@ def Optimised(*args: object, **kwargs: object) -> None:
     )
 
 
-Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Direct
+Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Direct | Tables
 
 NAMES: dict[str, Any] = {
     "identity": Identity,
@@ -151,6 +152,7 @@ NAMES: dict[str, Any] = {
     "hierarchical": Hierarchical,
     "ordered-hierarchical": OrderedHierarchical,
     "direct": Direct,
+    "tables": Tables,
     "optimised": Optimised,
 }
 
@@ -161,7 +163,7 @@ def mechanism_from_spec(spec: Any, where: str = "mechanism") -> Mechanism:
     >>> mechanism_from_spec("ordered")
     Ordered()
     """
-    if isinstance(spec, Identity | Ordered | Hierarchical | OrderedHierarchical | Direct):
+    if isinstance(spec, Mechanism):
         return spec
     told = (
         {spec: {}}

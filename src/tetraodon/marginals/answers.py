@@ -1,0 +1,99 @@
+"""From noisy tables to published ones: consistent, possible, with intervals. Sees noisy values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..answers import Answers, around
+from ..layout import VALUE_COLUMNS, Column, rounded, texts
+from ..mechanisms.strategy import Noisy
+from ..mechanisms.variance import Floats
+from .asked import Asked
+from .possible import possible
+from .residuals import Axes, cells, consistent
+from .strategy import MarginalStrategy
+
+
+@dataclass(frozen=True, eq=False)
+class TableAnswers(Answers):
+    """Published tables.
+
+    ``values``, ``lower`` and ``upper`` hold all cells of all tables in a row, shape (1, cells).
+
+    Attributes:
+        linear: the least-squares estimate of each table, before it was made possible.
+        tables: (values, lower, upper) of each table.
+    """
+
+    linear: dict[Axes, Floats] = field(default_factory=dict)
+    tables: dict[Axes, tuple[Floats, Floats, Floats]] = field(default_factory=dict)
+
+
+def table_answers(strategy: MarginalStrategy, noisy: Noisy) -> TableAnswers:
+    """The tables asked for: least squares over all that was observed, the nearest ones without negative cells, and 95 %
+    intervals of the linear estimate, cut to 0 … n and widened where they would miss the published value.
+    """
+    asked, spread = strategy.asked, strategy.table_variances
+    shape, total = asked.shape, float(noisy.total)
+    observed = strategy.observed(noisy)
+    linear = consistent(shape, observed, strategy.variances, asked.tables)
+    # Exact counts, without what adding up parts rounded.
+    linear = {t: np.rint(v) if spread[t] == 0 else v for t, v in linear.items()}
+    exact = {t: observed[t] for t in strategy.exact_tables} | {
+        t: v for t, v in linear.items() if spread[t] == 0
+    }
+    told = possible(shape, linear, spread, exact)
+    tables = {}
+    for table in asked.tables:
+        half = np.full(told[table].shape, strategy.half_width_of(table))
+        found = around(np.minimum(told[table], total), linear[table], half, 0.0, total)
+        tables[table] = (found.values, found.lower, found.upper)
+    values, lower, upper = (
+        np.concatenate([tables[t][i].ravel() for t in asked.tables])[None, :] for i in range(3)
+    )
+    return TableAnswers(values, lower, upper, linear=linear, tables=tables)
+
+
+def table_name(asked: Asked, table: Axes) -> str:
+    """What the published file calls a table."""
+    return " by ".join(asked.names(table))
+
+
+def table_columns(asked: Asked, answers: TableAnswers) -> dict[str, Column]:
+    """One long table: the name of the table, every attribute (empty where the table does not have it), then the numbers.
+
+    In a spreadsheet a filter on the first column shows one table with its own columns filled; one file is sent, hashed and
+    checked as a whole, and an empty attribute means that the count runs over all its values.
+    """
+    names = [table_name(asked, t) for t in asked.tables]
+    sizes = [cells(asked.shape, t) for t in asked.tables]
+    columns: dict[str, Column] = {"table": np.repeat(np.array(names, dtype=object), sizes)}
+    for axis, grouping in enumerate(asked.groupings):
+        labels = texts(grouping).astype(object)
+        columns[grouping.name] = np.concatenate([_along(asked, t, axis, labels) for t in asked.tables])
+    for name, told in zip(VALUE_COLUMNS, (answers.values, answers.lower, answers.upper), strict=True):
+        columns[name] = rounded(told.ravel())
+    return columns
+
+
+def one_table(asked: Asked, answers: TableAnswers, table: Axes) -> dict[str, Column]:
+    """One table on its own: its attributes, then the numbers."""
+    columns: dict[str, Column] = {}
+    for axis in table:
+        columns[asked.groupings[axis].name] = _along(asked, table, axis, texts(asked.groupings[axis]))
+    for name, told in zip(VALUE_COLUMNS, answers.tables[table], strict=True):
+        columns[name] = rounded(told.ravel())
+    return columns
+
+
+def _along(asked: Asked, table: Axes, axis: int, labels: NDArray[np.generic]) -> Column:
+    """The labels of one attribute in every cell of a table, row-major; None where the table does not have it."""
+    if axis not in table:
+        return np.full(cells(asked.shape, table), None, dtype=object)
+    at = table.index(axis)
+    after, before = cells(asked.shape, table[at + 1 :]), cells(asked.shape, table[:at])
+    found: Column = np.tile(np.repeat(labels, after), before)
+    return found
