@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from .axes import Ints
 from .mechanisms.strategy import Noisy, Strategy
 from .mechanisms.variance import Floats
 from .workload import AllRanges, Cells, Prefixes, Rows, SomeRanges
+
+if TYPE_CHECKING:
+    from .marginals.strategy import MarginalStrategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +39,12 @@ class Answers:
     raw_prefix: Floats | None = None
 
 
-def answers(strategy: Strategy, noisy: Noisy) -> Answers:
+def answers(strategy: Strategy | MarginalStrategy, noisy: Noisy) -> Answers:
     """Answers of the strategy's query with 95 % intervals."""
+    if not isinstance(strategy, Strategy):
+        from .marginals.answers import table_answers
+
+        return table_answers(strategy, noisy)
     if strategy.forest is None:
         return _rows(strategy, noisy)
     chain, *levels = noisy.values
@@ -46,10 +54,10 @@ def answers(strategy: Strategy, noisy: Noisy) -> Answers:
         linear = cells @ asked.matrix.T.astype(np.float64) / asked.denominator
         half = strategy.half_widths(strategy.answer_variance(), strategy.jumps) / asked.denominator
         low, high = _possible(strategy, noisy)
-        return _around(np.clip(linear, low, high), linear, half, low, high)
+        return around(np.clip(linear, low, high), linear, half, low, high)
     half = strategy.half_widths(strategy.answer_variance())
     if isinstance(asked, Cells) and not _in_order(strategy):
-        return _around(np.clip(cells, 0.0, total), cells, half, 0.0, total)
+        return around(np.clip(cells, 0.0, total), cells, half, 0.0, total)
     raw = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
     exact = strategy.parts[0].exact
     raw[:, strategy.forest.ends[exact]] = chain[:, exact]  # without the rounding of the sums
@@ -57,12 +65,12 @@ def answers(strategy: Strategy, noisy: Noisy) -> Answers:
     raw = np.where(variance == 0, np.rint(raw), raw)  # exact counts, without what adding up cells rounded
     prefix = possible_prefixes(raw, variance, total)
     if isinstance(asked, Cells):
-        return _around(np.diff(prefix, axis=1), cells, half, 0.0, total, prefix, raw)
+        return around(np.diff(prefix, axis=1), cells, half, 0.0, total, prefix, raw)
     if isinstance(asked, SomeRanges):
         told, linear = (p[:, asked.highs] - p[:, asked.lows] for p in (prefix, raw))
-        return _around(told, linear, half, 0.0, total, prefix, raw)
+        return around(told, linear, half, 0.0, total, prefix, raw)
     assert isinstance(asked, Prefixes | AllRanges)
-    return _around(prefix[:, 1:], raw[:, 1:], half, 0.0, total, prefix, raw)
+    return around(prefix[:, 1:], raw[:, 1:], half, 0.0, total, prefix, raw)
 
 
 def _in_order(strategy: Strategy) -> bool:
@@ -71,10 +79,11 @@ def _in_order(strategy: Strategy) -> bool:
     return strategy.forest.height != 1 or strategy.forest.n_blocks > 1
 
 
-def _around(
+def around(
     values: Floats, linear: Floats, half: Floats, low: float, high: float,
     prefix: Floats | None = None, raw: Floats | None = None,
 ) -> Answers:  # fmt: skip
+    """Values with the intervals of their linear estimates, cut to [low, high] and widened to hold the values."""
     least, most = linear - half, linear + half
     astray = (most < low) | (least > high)  # the interval missed everything possible, so it tells nothing
     lower = np.where(astray, low, np.clip(least, low, high))
@@ -128,7 +137,7 @@ def _rows(strategy: Strategy, noisy: Noisy) -> Answers:
     linear = np.concatenate(noisy.values, axis=1) / asked.denominator
     half = strategy.half_widths(strategy.answer_variance()) / asked.denominator
     low, high = _possible(strategy, noisy)
-    return _around(np.clip(linear, low, high), linear, half, low, high)
+    return around(np.clip(linear, low, high), linear, half, low, high)
 
 
 def _means(strategy: Strategy, noisy: Noisy) -> Answers:
