@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import tetraodon as td
-from tetraodon import noise
+from tetraodon import noise, pricing
 from tetraodon.answers import Answers, answers
+from tetraodon.loss import Loss
 from tetraodon.mechanisms import Mechanism
 from tetraodon.queries import Query
-from tetraodon.session import Request, price_all
 
 RESULTS = Path(__file__).parent / "results"
 EPSILONS = [Fraction(k, 10) for k in range(1, 11)]
@@ -67,8 +67,10 @@ def histogram_2d(name: str) -> np.ndarray:
 
 def planned(query: Query, policy: td.Policy, epsilon: Fraction, mechanism: Mechanism | None = None) -> Any:
     """The strategy of a mechanism (None: the one ``auto`` picks), priced under the policy before any data is read."""
-    [priced] = price_all(policy, [Request(query, epsilon, "benchmark", mechanism)])
-    return priced.strategy
+    loss = Loss("epsilon", epsilon)
+    if mechanism is not None:
+        return pricing.price(mechanism, query, policy, loss)
+    return pricing.candidates(query, policy, loss)[0]
 
 
 def draws(strategy: Any, table: np.ndarray, runs: int) -> Iterator[Answers]:
