@@ -15,7 +15,7 @@ import numpy as np
 
 from ..axes import Ints
 from .forest import Forest
-from .moves import Moves, features, in_features, in_units
+from .moves import Moves, features, forest_rows, in_features, in_units
 from .optimised import SINGULAR, SLIGHT, Found
 from .variance import Floats
 
@@ -139,7 +139,7 @@ def _own(problem: Problem, told: Ints, after: Ints, moves: Moves) -> list[Floats
     """Cells, prefix sums, two trees, and noise; each with a few rows of noise, which become rows that are missing."""
     rng, count, size = np.random.default_rng(SEED), len(told), moves.size
     reach = int((moves.pairs[:, 1] - moves.pairs[:, 0]).max(initial=1))
-    trees = [_tree(Forest(size, block, 4)) for block in dict.fromkeys((min(2 * reach, size), size))]
+    trees = [forest_rows(Forest(size, block, 4)) for block in dict.fromkeys((min(2 * reach, size), size))]
     plain = [np.eye(size), np.eye(size), in_units(np.eye(count), told, after, size), *trees]
     found = [in_features(p, told, after).T for p in plain]
     padded = [
@@ -148,13 +148,3 @@ def _own(problem: Problem, told: Ints, after: Ints, moves: Moves) -> list[Floats
     ]
     noise = in_features(rng.normal(size=(count + count // 2, size)), told, after).T
     return [*found[1:], *padded, noise]
-
-
-def _tree(forest: Forest) -> Floats:
-    """The rows of a forest."""
-    at = np.arange(forest.size)
-    listed = [(at < end)[None, :] for end in forest.ends]
-    for level in forest.levels:
-        inside = at >= level.starts[:, None]
-        listed.append(inside & (at < (level.starts + level.widths)[:, None]))
-    return np.concatenate(listed).astype(np.float64)

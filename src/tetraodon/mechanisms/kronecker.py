@@ -20,7 +20,7 @@ import numpy as np
 from ..axes import Ints
 from ..errors import Unsupported
 from .forest import Forest
-from .moves import Moves
+from .moves import Moves, forest_rows
 from .optimised import gaussian_strategy, laplace_strategy
 from .products import Graph, Product, Term, price
 from .rounding import BITS, LARGEST, exact_gram, rounded
@@ -83,7 +83,7 @@ def options(square: Floats, moves: Moves, power: int, starts: Sequence[Floats] =
     named = [np.eye(size), np.tril(np.ones((size, size))), *map(np.asarray, starts)]
     for fanout in FANOUTS:
         if fanout < size:
-            named.append(_tree(Forest(size, size, fanout)))
+            named.append(forest_rows(Forest(size, size, fanout)))
     found = list(named)
     if size <= OPTIMISED[power]:
         last: list[Floats] = []
@@ -113,15 +113,6 @@ def _option(matrix: Floats, square: Floats, moves: Moves, power: int) -> Option:
         step[1:] += np.abs(row[moves.pairs[:, 0]] - row[moves.pairs[:, 1]]) ** power
     step[0] = ((np.abs(matrix) ** power).sum(axis=0) * moves.leaves).max()
     return Option(matrix, float(step.max()) / size, error)
-
-
-def _tree(forest: Forest) -> Floats:
-    at = np.arange(forest.size)
-    inside = [
-        (at >= piece.starts[:, None]) & (at < (piece.starts + piece.widths)[:, None])
-        for piece in forest.levels
-    ]
-    return np.concatenate([np.ones((1, forest.size)), *inside]).astype(np.float64)
 
 
 def kronecker_strategy(
