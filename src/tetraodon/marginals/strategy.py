@@ -218,6 +218,30 @@ class MarginalStrategy:
                 told.append(_in_words(self.asked, table))
         return told
 
+    def noise_spec(self) -> list[dict[str, Any]]:
+        """What carries noise: the tables, their scale (σ² for Gaussian noise) and their number of cells."""
+        found = []
+        for part in self.parts:
+            scale = self.scale(part)
+            if scale is not None:
+                names = " by ".join(self.asked.names(part.table))
+                found.append(
+                    {"rows": names, "scale": show(scale), "number": cells(self.asked.shape, part.table)}
+                )
+        return found
+
+    def tables_spec(self) -> list[dict[str, Any]]:
+        """The tables asked for, with the error of each."""
+        return [
+            {
+                "attributes": list(self.asked.names(t)),
+                "rows": cells(self.asked.shape, t),
+                "expected_error": v,
+                "half_width": self.half_width_of(t),
+            }
+            for t, v in self.table_variances.items()
+        ]
+
     def spec(self) -> dict[str, Any]:
         """What was run, in plain values, for the account."""
         told = []
