@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import TYPE_CHECKING
 
 from .mechanisms.strategy import Part, Strategy
 from .queries import Query
 from .workload import Resolved, Rows
 
+if TYPE_CHECKING:
+    from .marginals.strategy import MarginalStrategy
 
-def exact_rows(strategy: Strategy) -> list[str]:
+
+def exact_rows(strategy: Strategy | MarginalStrategy) -> list[str]:
     """One text for every kind of row that was observed without noise; different facts have different texts."""
+    if not isinstance(strategy, Strategy):
+        return strategy.disclosed()
     resolved = strategy.resolved
     groups = ", ".join(g.name for g in resolved.groups)
     tail = _filter(resolved.query) + (f" for every {groups}" if groups else "") + _bins(resolved.query)

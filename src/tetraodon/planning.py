@@ -12,6 +12,7 @@ from .disclosure import exact_rows
 from .errors import OutputError, unknown
 from .exact import show
 from .ledger import Ledger
+from .mechanisms.strategy import Strategy
 from .publish import prepare, publish
 from .queries import Quantiles
 from .release import Priced, describe_workload, name_of, number, unit_of
@@ -43,8 +44,8 @@ def planned(document: Document) -> dict[str, Any]:
                 "name": request.name,
                 "title": request.query.title,
                 "epsilon": show(strategy.spent.amount),
-                "workload": describe_workload(strategy.resolved),
-                "unit": unit_of(strategy.resolved),
+                "workload": describe_workload(strategy),
+                "unit": unit_of(strategy),
                 "chosen": name_of(strategy.mechanism),
                 "disclosed_exactly": exact_rows(strategy),
                 "released": request.name in taken,
@@ -113,6 +114,8 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
 
 def _rows(priced: PricedRequest) -> int:
     """Rows of the published table, known before the data are read."""
+    if not isinstance(priced.strategy, Strategy):
+        return priced.strategy.asked.n_cells
     resolved = priced.strategy.resolved
     query, asked = resolved.query, resolved.workload
     if isinstance(query, Quantiles):

@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import OutputError, SpecificationError
 from .exact import show
+from .mechanisms.strategy import Strategy
 from .release import Release, describe_workload, finite, name_of, published_exactly
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from .marginals.strategy import MarginalStrategy
 
 FORMATS = ("parquet", "csv")
 MANIFEST = "manifest.json"
@@ -270,19 +273,16 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
             "rule": cost.rule,
             "witness": None if cost.witness is None else list(cost.witness),
         },
-        "noise": [
-            {"rows": p.name, "scale": show(s), "number": int((~p.exact).sum())}
-            for p in strategy.parts
-            if (s := strategy.scale(p)) is not None
-        ],
+        "noise": noise_spec(strategy),
         "expected_error": finite(release.expected_error),
         "half_width": finite(release.half_width),
         "coverage": 0.95,
-        "workload": describe_workload(strategy.resolved),
+        "workload": describe_workload(strategy),
         "unit": release.unit,
         "rows": len(release.columns["value"]),
         "attributes": [n for n in release.columns if n not in ("value", "lower", "upper")],
-        "axis": None if strategy.resolved.axis is None else strategy.resolved.axis.name,
+        "axis": _axis_name(strategy),
+        "tables": [] if isinstance(strategy, Strategy) else strategy.tables_spec(),
         "disclosed_exactly": release.disclosures(),
         "considered": [row.to_spec() for row in release.considered],
         "curve": release.curve,
@@ -290,6 +290,22 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
         "records": release.total,
         "files": {form: dict(f) for form, f in files.items()},
     }
+
+
+def _axis_name(strategy: Strategy | MarginalStrategy) -> str | None:
+    axis = strategy.resolved.axis if isinstance(strategy, Strategy) else None
+    return None if axis is None else axis.name
+
+
+def noise_spec(strategy: Strategy | MarginalStrategy) -> list[dict[str, Any]]:
+    """What carries noise: rows of a kind, their scale (σ² for Gaussian noise) and their number in every group."""
+    if not isinstance(strategy, Strategy):
+        return strategy.noise_spec()
+    return [
+        {"rows": p.name, "scale": show(s), "number": int((~p.exact).sum())}
+        for p in strategy.parts
+        if (s := strategy.scale(p)) is not None
+    ]
 
 
 def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) -> dict[str, Any]:

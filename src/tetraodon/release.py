@@ -20,18 +20,19 @@ from .estimates import Estimate, bounds
 from .exact import exact, show
 from .layout import Column, published_columns
 from .loss import Loss
+from .marginals.mechanism import Tables
 from .mechanisms import Mechanism
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .queries import Query, query_from_spec
 from .sensitivity import Sensitivity
-from .workload import Resolved
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
     from .ledger import Ledger
+    from .marginals.strategy import MarginalStrategy
 
 CURVE = tuple(Fraction(k, 10) for k in (1, 2, 3, 5, 7, 10, 15, 20, 30))
 
@@ -40,7 +41,7 @@ CURVE = tuple(Fraction(k, 10) for k in (1, 2, 3, 5, 7, 10, 15, 20, 30))
 class Priced:
     """One row of a plan: a mechanism with its exact cost and its error, before any data is read."""
 
-    strategy: Strategy
+    strategy: Strategy | MarginalStrategy
 
     @property
     def mechanism(self) -> Mechanism:
@@ -64,7 +65,7 @@ class Priced:
     @property
     def workload(self) -> str:
         """What the error is averaged over."""
-        return describe_workload(self.strategy.resolved)
+        return describe_workload(self.strategy)
 
     def __repr__(self) -> str:
         return (
@@ -82,14 +83,16 @@ class Priced:
         }
 
 
-def describe_workload(resolved: Resolved) -> str:
+def describe_workload(strategy: Strategy | MarginalStrategy) -> str:
     """What an expected error speaks of, in words."""
-    word = resolved.query.word
+    word = strategy.query.word
+    if not isinstance(strategy, Strategy):
+        return "every cell of every table"
     if word == "quantiles":
         return "the least accurate cumulative count (quantiles are read off it)"
     if word == "mean":
         return "the total behind the mean; divide by the number of records of a group"
-    return resolved.workload.description
+    return strategy.resolved.workload.description
 
 
 def name_of(mechanism: Mechanism) -> str:
@@ -99,6 +102,8 @@ def name_of(mechanism: Mechanism) -> str:
     >>> name_of(OrderedHierarchical(16, block=50))
     'ordered hierarchical, fan-out 16, blocks of 50'
     """
+    if isinstance(mechanism, Tables):
+        return mechanism.words
     [(name, inner)] = mechanism.to_spec().items()
     parts = [name.replace("-", " ")]
     if "fanout" in inner:
@@ -125,9 +130,10 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def unit_of(resolved: Resolved) -> str:
+def unit_of(strategy: Strategy | MarginalStrategy) -> str:
     """The unit of an answer's ±: records for counts, the attribute's own for totals and means."""
-    if resolved.query.word in ("sum", "mean"):
+    if isinstance(strategy, Strategy) and strategy.query.word in ("sum", "mean"):
+        resolved = strategy.resolved
         return (resolved.axis.attribute.unit or "") if resolved.axis is not None else ""
     return "records"
 
@@ -175,7 +181,7 @@ class Release:
     """
 
     name: str
-    strategy: Strategy
+    strategy: Strategy | MarginalStrategy
     answers: Answers
     total: int
     considered: tuple[Priced, ...]
@@ -186,7 +192,7 @@ class Release:
 
     @property
     def query(self) -> Query:
-        return self.strategy.resolved.query
+        return self.strategy.query
 
     @property
     def mechanism(self) -> Mechanism:
@@ -220,7 +226,7 @@ class Release:
     @property
     def unit(self) -> str:
         """The unit of ``half_width``: records for counts, the attribute's own for totals and means."""
-        return unit_of(self.strategy.resolved)
+        return unit_of(self.strategy)
 
     @cached_property
     def columns(self) -> dict[str, Column]:
@@ -246,13 +252,31 @@ class Release:
             raise Unsupported("to_frame: needs pandas; install it or use to_arrow().") from None
         return pd.DataFrame(self.columns)
 
+    @cached_property
+    def tables(self) -> dict[tuple[str, ...], pandas.DataFrame]:
+        """The tables of ``Marginals`` by their attributes, each with its own columns, then ``value``, ``lower``, ``upper``.
+
+        Raises:
+            SpecificationError: the release is none of tables.
+        """
+        from .marginals.answers import TableAnswers, one_table
+
+        if isinstance(self.strategy, Strategy) or not isinstance(self.answers, TableAnswers):
+            raise SpecificationError("tables: only for Marginals; use to_frame().")
+        try:
+            import pandas as pd
+        except ImportError:
+            raise Unsupported("tables: needs pandas; install it or use to_arrow().") from None
+        asked, told = self.strategy.asked, self.answers
+        return {asked.names(t): pd.DataFrame(one_table(asked, told, t)) for t in asked.tables}
+
     def range(self, low: Any, high: Any) -> Estimate:
         """Number of records from ``low`` to ``high``, ends included (arrays of equal length are answered at once).
 
         Raises:
             SpecificationError: the query was not along an ordered axis, or the range cuts a declared cell.
         """
-        axis, prefix, raw = self._along("range")
+        axis, prefix, raw, strategy = self._along("range")
         try:
             lows, highs = np.atleast_1d(np.asarray(low)), np.atleast_1d(np.asarray(high))
         except ValueError:
@@ -262,7 +286,7 @@ class Release:
         single = np.ndim(low) == 0
 
         def ends() -> tuple[Any, Any]:
-            half = self.strategy.half_widths(self.strategy.weights.range_variance(first, past))
+            half = strategy.half_widths(strategy.weights.range_variance(first, past))
             linear = raw[:, past] - raw[:, first]
             lower = np.minimum(np.clip(linear - half, 0, self.total), value)
             upper = np.maximum(np.clip(linear + half, 0, self.total), value)
@@ -272,28 +296,31 @@ class Release:
 
     def quantile(self, level: Any) -> Any:
         """The value below which a share of the records lies, for every group."""
-        axis, prefix, _ = self._along("quantile")
+        axis, prefix, _, strategy = self._along("quantile")
         share = exact(level, "quantile")
         if not 0 <= share <= 1:
             raise SpecificationError("quantile: a number from 0 to 1.")
         plain = axis.first_values
         found = [int(p) for p in quantile_positions(prefix, (share,), axis.n_ordinary)[:, 0]]
         told = [plain[p] if plain is not None else axis.text(p) for p in found]
-        return told[0] if not self.strategy.resolved.groups else told
+        return told[0] if not strategy.resolved.groups else told
 
     def histogram(self) -> Floats:
         """Cell counts, shape (groups…, positions), consistent with the cumulative counts."""
-        _, prefix, _ = self._along("histogram")
+        _, prefix, _, _ = self._along("histogram")
         cells: Floats = self._shaped(np.diff(prefix, axis=1), False)
         return cells
 
-    def _along(self, what: str) -> tuple[Grouping, Floats, Floats]:
-        axis, found = self.strategy.resolved.axis, self.answers
+    def _along(self, what: str) -> tuple[Grouping, Floats, Floats, Strategy]:
+        strategy, found = self.strategy, self.answers
+        axis = strategy.resolved.axis if isinstance(strategy, Strategy) else None
         if axis is None or found.prefix is None or found.raw_prefix is None or not axis.attribute.ordered:
             raise SpecificationError(f"{what}: only for a CDF, Ranges or Quantiles.")
-        return axis, found.prefix, found.raw_prefix
+        assert isinstance(strategy, Strategy)
+        return axis, found.prefix, found.raw_prefix, strategy
 
     def _shaped(self, found: Floats, single: bool) -> Any:
+        assert isinstance(self.strategy, Strategy)
         shaped = found.reshape([*(g.size for g in self.strategy.resolved.groups), found.shape[1]])
         shaped = shaped[..., 0] if single else shaped
         return float(shaped) if shaped.ndim == 0 else shaped
@@ -306,9 +333,7 @@ class Release:
             {
                 "name": name_of(row.mechanism),
                 unit: [float(e) for e in CURVE],
-                "half_width": [
-                    finite(replace(row.strategy, loss=Loss(unit, e)).half_width) for e in CURVE
-                ],
+                "half_width": [finite(replace(row.strategy, loss=Loss(unit, e)).half_width) for e in CURVE],
             }
             for row in self.considered
         ]

@@ -22,6 +22,7 @@ from .exact import Number, positive, show
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
 from .loss import Loss, Unit
+from .marginals.strategy import MarginalStrategy
 from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.strategy import Strategy
 from .policy import Policy, digest
@@ -223,7 +224,7 @@ class Session:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
             reserves = [held.enter_context(_reserved(p.strategy)) for p in priced]
             self._check_known()
-            tables = []
+            tables: list[tuple[Any, int]] = []
             for p in priced:
                 counts = self.table.counts(*p.strategy.domain.names)
                 p.strategy.admit(counts.total)
@@ -289,7 +290,7 @@ class Session:
         }
 
 
-def _reserved(strategy: Strategy) -> noise.Reserve:
+def _reserved(strategy: Strategy | MarginalStrategy) -> noise.Reserve:
     """All noise of one release, drawn before the data are read."""
     if strategy.loss.unit == "rho":
         return noise.reserve([], gaussian=strategy.draws)
@@ -302,7 +303,7 @@ class PricedRequest:
 
     request: Request
     policy_hash: str
-    strategy: Strategy
+    strategy: Strategy | MarginalStrategy
     considered: tuple[Priced, ...]
 
 
@@ -341,8 +342,10 @@ def _runs(exact: Bools) -> list[list[int]]:
     return [[int(a), int(b)] for a, b in edges.reshape(-1, 2)]
 
 
-def strategy_spec(strategy: Strategy) -> dict[str, Any]:
+def strategy_spec(strategy: Strategy | MarginalStrategy) -> dict[str, Any]:
     """Everything that the cost function c(x, y) = Σ_r |A[r, x] − A[r, y]| / scale_r needs, in plain values."""
+    if not isinstance(strategy, Strategy):
+        return strategy.spec()
     forest = strategy.forest
     shape: dict[str, Any] = {"rows": "the query's own"}
     if forest is not None:
