@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -201,12 +201,6 @@ class Point(Cellular):
             )
         grid = np.stack(np.meshgrid(axes[0], axes[1], indexing="ij"), axis=-1)
         return grid.reshape(-1, 2), unit
-
-    def midpoints(self) -> NoReturn:
-        """Refused: places cannot be added up."""
-        raise SpecificationError(
-            f"({self.first}, {self.second}) is a place; only numbers can be added up. Ask for a Histogram or KMeans."
-        )
 
     def to_spec(self) -> dict[str, Any]:
         told = f"{show(self.longest)} {self.unit}" if self.unit else show(self.longest)

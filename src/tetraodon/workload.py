@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .attributes import Categorical
+from .attributes import Categorical, Point
 from .axes import MAX_ARRAY, Bools, Ints
 from .binning import Grouping, grouping, mask, span
 from .domain import Domain
@@ -217,6 +217,8 @@ def _workload(query: Query, axis: Grouping) -> Workload:
         return Rows(matrix)
     if isinstance(query, Sum | Mean):
         return _sum_rows(query, axis)
+    if isinstance(query, CDF | Ranges | Quantiles) and isinstance(attribute, Point):
+        raise SpecificationError(f"{place}: {axis.name} is a place and has no order; ask for a Histogram.")
     if isinstance(query, CDF | Ranges | Quantiles) and not (attribute.ordered and axis.is_run):
         raise SpecificationError(
             f"{place}: {axis.name} is not ordered; declare ordered=True or ask for a Histogram."
@@ -248,8 +250,9 @@ def _edge(axis: Grouping, cell: int, place: str) -> int:
 
 def _sum_rows(query: Query, axis: Grouping) -> Rows:
     attribute = axis.attribute
-    if isinstance(attribute, Categorical):
-        raise SpecificationError(f"{query.word}: {axis.name} is categorical; only numbers can be added up.")
+    if isinstance(attribute, Categorical | Point):
+        kind = "categorical" if isinstance(attribute, Categorical) else "a place"
+        raise SpecificationError(f"{query.word}: {axis.name} is {kind}; only numbers can be added up.")
     if attribute.size > MAX_ARRAY:
         raise Unsupported(f"{query.word}: {axis.name} has more than 2^25 cells; declare coarser cells.")
     numerators, denominator = attribute.midpoints()

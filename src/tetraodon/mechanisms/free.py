@@ -6,6 +6,7 @@ import numpy as np
 
 from ..axes import Axis, Bools, Ints
 from ..graphs import Graph
+from ..lattice import Grid
 from ..quotient import label_change, quotient
 from ..sensitivity import Neighbourhood
 from ..sensitivity.kinds import Kinds, kinds_of
@@ -39,6 +40,9 @@ def _along_edges(resolved: Resolved, graph: Graph) -> Bools:
             _cross(touched, np.array([0]), np.array([size]))
         if axis.is_interval:
             _cross(touched, axis.first, np.arange(axis.base, dtype=np.int64))
+        elif isinstance(axis, Grid):
+            cells = np.arange(axis.base, dtype=np.int64)
+            _cross(touched, -axis.largest_partner(-cells, -axis.base), cells)
         else:
             ends = axis.all_edges()
             _cross(touched, ends[:, 0], ends[:, 1])

@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from ..graphs import Graph
+from ..lattice import Grid
+from ..quotient import label_change
 from .classes import Classes
 
 
@@ -56,6 +58,9 @@ def crosses(graph: Graph, classes: Classes) -> bool:
                 partners = np.flatnonzero(axis.star_mask(star)) if told else near[:0]
                 if bool((patterns[:, partners] != patterns[:, [axis.base + star]]).any()):
                     return True
+        elif isinstance(axis, Grid):
+            if any(label_change(axis, pattern)[0] for pattern in patterns):
+                return True
         elif any(bool((patterns[:, a] != patterns[:, b]).any()) for a, b in axis.edges()):
             return True
     return False

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..axes import Axis, Ints
 from ..errors import Unsupported
+from ..lattice import Grid
 
 Edge = tuple[int, int]
 MAX_WORK = 400_000_000
@@ -221,9 +222,15 @@ def largest_difference(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge
     """
     if not axis.has_edges:
         return 0, (0, 0)
-    if not axis.is_interval:
+    best: tuple[int, Edge]
+    if isinstance(axis, Grid):
+        from .lattices import largest_on_map
+
+        best = largest_on_map(layers, axis)
+    elif not axis.is_interval:
         return _enumerate(layers, axis)
-    best: tuple[int, Edge] = _along_order(layers, axis)
+    else:
+        best = _along_order(layers, axis)
     for star in range(len(axis.stars)):
         best = max(best, _at_star(layers, axis, star), key=lambda found: found[0])
     return best

@@ -18,7 +18,8 @@ from ..axes import Axis, Bools, Ints
 from ..domain import Domain
 from ..errors import Unsupported
 from ..graphs import Graph
-from ..quotient import label_change, quotient
+from ..lattice import Grid
+from ..quotient import behind, label_change, quotient
 from ..workload import Resolved
 from . import rows
 from .arithmetic import Loss, plain
@@ -267,6 +268,8 @@ def _cells_of(axis: Axis, labels: Ints | None, edge: tuple[int, int]) -> tuple[i
     """Two joined cells that have the positions of an edge of the quotient."""
     if labels is None:
         return edge
+    if isinstance(axis, Grid):
+        return behind(axis, labels, edge)
     outside = int(labels.max()) + 1
     a, b = (np.flatnonzero(labels == (-1 if p == outside else p)) for p in edge)
     # On an interval graph, if any two are joined then some neighbouring two are, or a star is one of them.
