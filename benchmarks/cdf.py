@@ -55,7 +55,9 @@ def main() -> int:
         best = dict.fromkeys(("plan", "reserve", "release", "ranges", "intervals"), np.inf)
         for _ in range(ROUNDS):
             took: dict[str, float] = {}
-            took["plan"], (strategy, *_) = timed(lambda graph=graph: candidates(query, Neighbourhood(graph), Loss("epsilon", Fraction(1))))
+            took["plan"], (strategy, *_) = timed(
+                lambda graph=graph: candidates(query, Neighbourhood(graph), Loss("epsilon", Fraction(1)))
+            )
             took["reserve"], held = timed(lambda strategy=strategy: noise.reserve(strategy.draws))
             with held:
                 took["release"], found = timed(

@@ -29,8 +29,9 @@ from tetraodon.mechanisms import (
     OrderedHierarchical,
     mechanism_from_spec,
 )
+from tetraodon.mechanisms.build import build
 from tetraodon.mechanisms.forest import Forest
-from tetraodon.mechanisms.strategy import Strategy, build
+from tetraodon.mechanisms.strategy import Strategy
 from tetraodon.workload import Rows, resolve
 
 PAPER = [(4357, t) for t in (1, 10, 50, 100, 500, 1000, 4356)] + [(400, t) for t in (1, 9, 90, 399)]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .marginals.strategy import MarginalStrategy
 
 
+ROUNDS = 50
+
+
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Published numbers for every group.
@@ -49,6 +52,9 @@ def answers(strategy: Strategy | MarginalStrategy, noisy: Noisy) -> Answers:
         return _rows(strategy, noisy)
     chain, *levels = noisy.values
     cells = strategy.weights.estimate(chain, levels)
+    known = strategy.projection
+    if known is not None:
+        cells = np.diff(known.applied(_summed(cells), noisy.total), axis=1)
     asked, total = strategy.resolved.workload, float(noisy.total)
     if isinstance(asked, Rows):
         linear = cells @ asked.matrix.T.astype(np.float64) / asked.denominator
@@ -57,11 +63,14 @@ def answers(strategy: Strategy | MarginalStrategy, noisy: Noisy) -> Answers:
         return around(np.clip(linear, low, high), linear, half, low, high)
     half = strategy.half_widths(strategy.answer_variance())
     if isinstance(asked, Cells) and not _in_order(strategy):
-        return around(np.clip(cells, 0.0, total), cells, half, 0.0, total)
-    raw = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
+        clipped = np.clip(cells, 0.0, total)
+        if strategy.hood.classes is not None:
+            clipped = possible_cells(cells, _public_sums(strategy, chain, noisy.total))
+        return around(clipped, cells, half, 0.0, total)
+    raw = _summed(cells)
     exact = strategy.parts[0].exact
     raw[:, strategy.forest.ends[exact]] = chain[:, exact]  # without the rounding of the sums
-    variance = strategy.weights.prefix_variance
+    variance = strategy.prefix_variance()
     raw = np.where(variance == 0, np.rint(raw), raw)  # exact counts, without what adding up cells rounded
     prefix = possible_prefixes(raw, variance, total)
     if isinstance(asked, Cells):
@@ -71,6 +80,11 @@ def answers(strategy: Strategy | MarginalStrategy, noisy: Noisy) -> Answers:
         return around(told, linear, half, 0.0, total, prefix, raw)
     assert isinstance(asked, Prefixes | AllRanges)
     return around(prefix[:, 1:], raw[:, 1:], half, 0.0, total, prefix, raw)
+
+
+def _summed(cells: Floats) -> Floats:
+    """Shape (groups, P + 1): prefix sums."""
+    return np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
 
 
 def _in_order(strategy: Strategy) -> bool:
@@ -91,18 +105,64 @@ def around(
     return Answers(values, np.minimum(lower, values), np.maximum(upper, values), prefix, raw)
 
 
+def _public_sums(strategy: Strategy, chain: Floats, total: int) -> list[tuple[Ints, float]]:
+    """Sets of places whose sum is known: what public counts say, and what was observed exactly."""
+    assert strategy.forest is not None
+    size = strategy.resolved.n_positions
+    known = strategy.projection.facts if strategy.projection is not None else ()
+    found = [(f.places, float((f.constant or 0) + f.records * total)) for f in known]
+    exact = np.flatnonzero(strategy.parts[0].exact)
+    ends = np.concatenate([[0], strategy.forest.ends[exact]])
+    for group, row in enumerate(np.diff(chain[:, exact], axis=1, prepend=0.0)):
+        found += [
+            (np.arange(a, b, dtype=np.int64) + group * size, float(s))
+            for a, b, s in zip(ends[:-1], ends[1:], row, strict=True)
+        ]
+    return found
+
+
+def possible_cells(cells: Floats, sums: list[tuple[Ints, float]]) -> Floats:
+    """Non-negative cells, near the linear estimates, with the known sums of sets of places.
+
+    Sets are projected on one after the other, each exactly: of sets that do not overlap all sums are kept, of others nearly.
+
+    >>> possible_cells(np.array([[3.0, -1.0, 2.0]]), [(np.array([0, 1]), 2.0)]).tolist()
+    [[2.0, 0.0, 2.0]]
+    """
+    fitted = cells.ravel().copy()
+    taken = np.zeros(len(fitted), dtype=np.int64)
+    for places, _ in sums:
+        taken[places] += 1
+    for _ in range(ROUNDS if (taken > 1).any() else 1):
+        for places, total in sums:
+            fitted[places] = _on_simplex(fitted[places], total)
+    return np.maximum(fitted, 0.0).reshape(cells.shape)
+
+
+def _on_simplex(values: Floats, total: float) -> Floats:
+    """The nearest non-negative numbers of a given sum: max(v − t, 0) for the right t."""
+    if total <= 0:
+        return np.zeros_like(values)
+    falling = np.sort(values)[::-1]
+    shift = (np.cumsum(falling) - total) / np.arange(1, len(values) + 1)
+    last = int(np.flatnonzero(falling > shift)[-1]) if (falling > shift).any() else 0
+    nearest: Floats = np.maximum(values - shift[last], 0.0)
+    return nearest
+
+
 def possible_prefixes(raw: Floats, variance: Floats, total: float) -> Floats:
     """Non-decreasing prefix sums within [0, total] that keep the exact ones.
 
     Args:
         raw: shape (groups, P + 1), linear estimates; entries of variance 0 are exact.
-        variance: shape (P + 1,).
+        variance: shape (P + 1,), or (groups, P + 1).
 
     Clipping to the nearest exact values on both sides and the weighted isotonic projection both move the vector towards
     a convex set that holds the truth, so neither raises the total weighted squared error.
     """
     from scipy.optimize import isotonic_regression
 
+    variance = np.broadcast_to(variance, raw.shape)
     exact = variance <= 0
     low = np.maximum.accumulate(np.where(exact, raw, 0.0), axis=1)
     high = np.minimum.accumulate(np.where(exact, raw, total)[:, ::-1], axis=1)[:, ::-1]
@@ -113,9 +173,9 @@ def possible_prefixes(raw: Floats, variance: Floats, total: float) -> Floats:
     weights = np.where(exact, 1.0, scale / np.where(exact, 1.0, variance))
     for group in range(len(fitted)):
         # Exact entries bound their neighbours after the clip, so no pool ever crosses one.
-        pooled = isotonic_regression(fitted[group], weights=np.maximum(weights, 1e-12)).x
+        pooled = isotonic_regression(fitted[group], weights=np.maximum(weights[group], 1e-12)).x
         # Sums of pools are rounded: the second clip keeps them between the exact entries to the last digit.
-        fitted[group] = np.where(exact, raw[group], np.clip(pooled, low[group], high[group]))
+        fitted[group] = np.where(exact[group], raw[group], np.clip(pooled, low[group], high[group]))
     return fitted
 
 

@@ -286,7 +286,7 @@ class Release:
         single = np.ndim(low) == 0
 
         def ends() -> tuple[Any, Any]:
-            half = strategy.half_widths(strategy.weights.range_variance(first, past))
+            half = strategy.half_widths(strategy.range_variance(first, past))
             linear = raw[:, past] - raw[:, first]
             lower = np.minimum(np.clip(linear - half, 0, self.total), value)
             upper = np.maximum(np.clip(linear + half, 0, self.total), value)

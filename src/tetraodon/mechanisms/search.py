@@ -18,10 +18,11 @@ from ..loss import Loss, Unit
 from ..quotient import quotient
 from ..sensitivity import Neighbourhood, largest_move, rows
 from ..workload import AllRanges, Cells, Resolved, Rows, SomeRanges
+from .build import is_still
 from .estimate import Weights
 from .forest import Forest
 from .free import free_bounds
-from .strategy import assumed, is_still
+from .strategy import assumed
 from .variance import Floats, posterior
 
 WEIGHT_TOTAL = 1 << 16

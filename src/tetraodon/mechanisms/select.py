@@ -18,9 +18,10 @@ from ..loss import Loss
 from ..sensitivity import Neighbourhood, rows
 from ..workload import Resolved, Rows, SomeRanges
 from . import Direct, Hierarchical, Identity, Levels, Mechanism, Ordered, OrderedHierarchical
+from .build import build, build_rows
 from .forest import Forest
 from .search import Search, Shape
-from .strategy import Strategy, build, build_rows
+from .strategy import Strategy
 from .variance import Floats
 
 FANOUTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64)

@@ -21,10 +21,11 @@ from .. import noise
 from ..axes import Bools, Ints
 from ..errors import Unsupported
 from ..loss import Loss
-from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, largest_move, rows
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows
 from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
 from .estimate import Weights
-from .forest import Forest, Level
+from .forest import Forest
+from .project import Projection, projection
 from .variance import Floats, Posterior, posterior
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ NORMAL = 1.959964
 # Least variance of a noisy row of a tree in the reconstruction, absolute and as a share of the largest, lest least squares
 # lose its digits. A larger one than the true one only overstates errors, by less than this.
 QUIET, UNEVEN = 1e-6, 2e-11
+# Share of a variance below which public counts have settled the answer.
+SETTLED = 1e-9
 # The 95 % interval of one discrete draw exceeds WIDEST·σ by at most this (it is a whole number); times its weight.
 JUMP = 0.51
 
@@ -113,6 +116,7 @@ class Strategy:
     Attributes:
         mechanism: the declaration it came from.
         resolved: the query over its domain.
+        hood: what neighbouring tables are.
         loss: what was asked for.
         forest: the shape along the axis; None for the query's own rows.
         parts: the rows.
@@ -121,6 +125,7 @@ class Strategy:
 
     mechanism: Mechanism
     resolved: Resolved
+    hood: Neighbourhood
     loss: Loss
     forest: Forest | None
     parts: tuple[Part, ...]
@@ -270,18 +275,36 @@ class Strategy:
             return [chain, *levels]
         return [table @ p.layer.matrix.T for p in self.parts if isinstance(p.layer, rows.Matrix)]
 
+    @cached_property
+    def projection(self) -> Projection | None:
+        """What public counts add to the estimate (forests only)."""
+        return None if self.forest is None else projection(self.resolved, self.hood, self.weights)
+
+    def prefix_variance(self) -> Floats:
+        """Shape (P + 1,), or (groups, P + 1) where public counts tell groups apart: variance of each prefix sum."""
+        found = self.weights.prefix_variance
+        return found if self.projection is None else _less(found, self.projection.prefixes())
+
+    def range_variance(self, lows: Ints, highs: Ints) -> Floats:
+        """Shape (ranges,), or (groups, ranges): variance of the count of positions low … high − 1."""
+        found = self.weights.range_variance(lows, highs)
+        return found if self.projection is None else _less(found, self.projection.ranges(lows, highs))
+
     def answer_variance(self) -> Floats:
-        """Variance of every answer of the workload in one group (the same in all groups), in the rows' own unit."""
-        asked = self.resolved.workload
+        """Shape (answers,), or (groups, answers): variance of every answer of the workload, in the rows' own unit."""
+        asked, known = self.resolved.workload, self.projection
         if self.forest is None:
             return np.concatenate([self.variance(p) for p in self.parts])
         if isinstance(asked, Cells):
-            return self.weights.cell_variance
+            found = self.weights.cell_variance
+            return found if known is None else _less(found, known.cells())
         if isinstance(asked, Prefixes | AllRanges):
-            return self.weights.prefix_variance[1:]
+            return self.prefix_variance()[..., 1:]
         if isinstance(asked, SomeRanges):
-            return self.weights.range_variance(asked.lows, asked.highs)
-        return self.weights.rows_variance(asked.matrix.astype(np.float64))
+            return self.range_variance(asked.lows, asked.highs)
+        matrix = asked.matrix.astype(np.float64)
+        found = self.weights.rows_variance(matrix)
+        return found if known is None else _less(found, known.rows_of(matrix))
 
     @cached_property
     def expected_error(self) -> float:
@@ -289,7 +312,7 @@ class Strategy:
 
         For quantiles, which have no data-free error, that of the worst prefix count; for means, that of the total.
         """
-        asked = self.resolved.workload
+        asked, known = self.resolved.workload, self.projection
         if self.forest is None or isinstance(asked, Rows | SomeRanges):
             found = self.answer_variance()
             if self.resolved.query.word == "mean":
@@ -297,10 +320,12 @@ class Strategy:
             scale = asked.denominator if isinstance(asked, Rows) else 1
             return float(found.mean()) / scale**2
         if self.resolved.query.word == "quantiles":
-            return float(self.weights.prefix_variance.max())
+            return float(self.prefix_variance().max())
         if isinstance(asked, Cells):
-            return self.posterior.cells
-        return self.posterior.all_ranges if isinstance(asked, AllRanges) else self.posterior.prefixes
+            return self.posterior.cells - (float(known.cells().mean()) if known else 0.0)
+        if isinstance(asked, AllRanges):
+            return self.posterior.all_ranges - (known.all_ranges() if known else 0.0)
+        return self.posterior.prefixes - (float(known.prefixes()[:, 1:].mean()) if known else 0.0)
 
     @property
     def half_width(self) -> float:
@@ -343,7 +368,7 @@ class Strategy:
     def single_scale(self) -> Fraction | None:
         """The one noise scale of all answers, where each answer is one noisy row."""
         loud = [p for p in self.parts if self.scale(p) is not None]
-        if len(loud) != 1:
+        if len(loud) != 1 or self.projection is not None:
             return None
         own_rows = self.forest is None
         prefixes = (
@@ -352,6 +377,12 @@ class Strategy:
             and isinstance(self.resolved.workload, Prefixes)
         )
         return self.scale(loud[0]) if own_rows or prefixes else None
+
+
+def _less(variance: Floats, fall: Floats) -> Floats:
+    """Variances after public counts are put in; what is left of rounding counts as none."""
+    left = variance - fall
+    return np.where(left > variance * SETTLED, left, 0.0)
 
 
 def assumed(chain: Floats, levels: list[float]) -> tuple[Floats, list[float]]:
@@ -364,63 +395,3 @@ def assumed(chain: Floats, levels: list[float]) -> tuple[Floats, list[float]]:
     return np.where(chain > 0, np.maximum(chain, floor), 0.0), [
         max(v, floor) if v > 0 else 0.0 for v in levels
     ]
-
-
-def build(
-    mechanism: Mechanism,
-    resolved: Resolved,
-    hood: Neighbourhood,
-    loss: Loss,
-    forest: Forest,
-    chain_weight: int,
-    level_weights: tuple[int, ...],
-    free: Bools,
-) -> Strategy:
-    """Price a forest with integer budget weights: scales spend the loss exactly, free rows are exact.
-
-    Args:
-        hood: what neighbouring tables are.
-        chain_weight, level_weights: relative budget of each row of the chain and of each level.
-        free: what ``free_bounds`` says about the query there.
-    """
-    if resolved.n_groups * resolved.n_positions > MAX_CELLS:
-        raise Unsupported("more than 10^8 cells would have to be published; use coarser bins.")
-    parts = [Part("chain", forest.chain_rows(np.arange(forest.n_blocks), 1), chain_weight, free[forest.ends])]
-    for level, pieces in enumerate(forest.levels):
-        exact = np.full(len(pieces.starts), is_still(pieces, free))
-        parts.append(Part(f"level {level + 1}", forest.level_rows(level, 1), level_weights[level], exact))
-    return _priced(mechanism, resolved, hood, loss, forest, parts)
-
-
-def is_still(pieces: Level, free: Bools) -> bool:
-    """Whether a level is free: no edge crosses the end of any of its pieces."""
-    return bool(free[pieces.starts].all() and free[pieces.starts + pieces.widths].all())
-
-
-def build_rows(
-    mechanism: Mechanism, resolved: Resolved, hood: Neighbourhood, loss: Loss, weights: tuple[int, ...]
-) -> Strategy:
-    """Price the query's own rows: one weight for all of them, or one for each."""
-    asked = resolved.workload
-    assert isinstance(asked, Rows)
-    split = [asked.matrix] if len(weights) == 1 else [row[None, :] for row in asked.matrix]
-    parts = []
-    for matrix, weight in zip(split, weights, strict=True):
-        layer = rows.Matrix(matrix)
-        still = largest_move(resolved, hood, (layer,)).value == 0
-        parts.append(Part("rows", layer, weight, np.full(len(matrix), still)))
-    return _priced(mechanism, resolved, hood, loss, None, parts)
-
-
-def _priced(
-    mechanism: Mechanism,
-    resolved: Resolved,
-    hood: Neighbourhood,
-    loss: Loss,
-    forest: Forest | None,
-    parts: list[Part],
-) -> Strategy:
-    loud = tuple(layer for p in parts if (layer := p.noisy) is not None)
-    power = 1 if loss.unit == "epsilon" else 2
-    move = largest_move(resolved, hood, loud, power) if loud else Move(0, None)
-    return Strategy(mechanism, resolved, loss, forest, tuple(parts), move)
