@@ -100,14 +100,11 @@ def test_the_price_is_never_below_the_largest_move(power, blocks):
         points, _ = room.places(np.arange(domain.size))
         labels = assignment.labels(points)
         residual = assignment.residuals(points, labels)
-        truth = 0
-        for i, j in combinations(range(len(points)), 2):
-            if labels[i] == labels[j]:
-                moved = (np.abs(residual[i] - residual[j]) ** power).sum() * weights.total
-            else:
-                both = (np.abs(residual[i]) ** power + np.abs(residual[j]) ** power).sum()
-                moved = 2 * weights.size + weights.total * both
-            truth = max(truth, int(moved))
+        apart = np.abs(residual[:, None] - residual[None]) ** power
+        own = (np.abs(residual) ** power).sum(axis=1)
+        same = labels[:, None] == labels[None]
+        crossing = 2 * weights.size + weights.total * (own[:, None] + own[None])
+        truth = int(np.where(same, apart.sum(axis=2) * weights.total, crossing).max())
         told = largest(room, assignment, weights, blocks)
         assert told >= truth
         exact += told == truth
@@ -176,23 +173,32 @@ def test_the_gaussian_price_is_of_squares():
             assert rho <= rounds.each
 
 
-def test_blocks_move_within_their_sides_alone():
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        td.Partition(blocks={"a": 3, "b": 2}),
+        td.AttributeWise(a=td.Partition(blocks=2), b=td.Partition(blocks=4)),
+        td.AttributeWise(a=td.Partition(by=[0, 0, 0, 1, 2, 2]), b=td.Full()),
+        td.AttributeWise(a=td.Within(3)),
+    ],
+)
+def test_blocks_are_the_components_and_no_pair_moves_sums_further(secrets):
     domain = td.Domain(a=td.Integer(0, 5), b=td.Integer(0, 3))
-    for secrets, moved in (
-        (td.Partition(blocks={"a": 3, "b": 2}), (2, 2)),
-        (td.AttributeWise(a=td.Partition(blocks=2), b=td.Partition(blocks=4)), (2, 4)),
-    ):
-        graph = bind(secrets, domain)
-        found = blocks(space(domain), graph)
-        assert found is not None and found.moved == moved
-        label = found.of(np.arange(domain.size))
-        assert found.count == graph.n_components == len(set(label.tolist()))
-        points, _ = found.room.places(np.arange(domain.size))
-        for a, b in graph.edges():
-            assert (label[a] == label[b]).all()
-            assert np.abs(points[a] - points[b]).sum(axis=1).max() <= moved[0]
-            assert ((points[a] - points[b]) ** 2).sum(axis=1).max() <= moved[1]
-        assert (found.low[label] <= points).all() and (points <= found.high[label]).all()
+    graph = bind(secrets, domain)
+    found = blocks(space(domain), graph, domain)
+    assert found is not None
+    label = found.of(np.arange(domain.size))
+    assert found.count == graph.n_components == len(set(label.tolist()))
+    points, _ = space(domain).places(np.arange(domain.size))
+    for a, b in graph.edges():
+        assert (label[a] == label[b]).all()
+    residual = 2 * points - found.middles[label]
+    for power in (1, 2):
+        for x, y in combinations(range(domain.size), 2):
+            same = (np.abs(residual[x] - residual[y]) ** power).sum()
+            apart = (np.abs(residual[x]) ** power + np.abs(residual[y]) ** power).sum()
+            assert max(same, apart) <= found.moved(power)
+    assert (found.boxes.low[label] <= points).all() and (points <= found.boxes.high[label]).all()
 
 
 @pytest.mark.parametrize(
@@ -201,10 +207,12 @@ def test_blocks_move_within_their_sides_alone():
         (td.Domain(a=td.Integer(0, 5)), td.Full()),
         (td.Domain(a=td.Integer(0, 5, missing="secret")), td.Partition(blocks=2)),
         (td.Domain(a=td.Integer(0, 2**17)), td.Nothing()),
+        (td.Domain(a=td.Integer(0, 3)), td.Partition(by=[0, 1, 0, 1])),
+        (td.Domain(a=td.Integer(0, 1), b=td.Integer(0, 1)), td.Edges([((0, 0), (1, 1))])),
     ],
 )
-def test_no_blocks_where_sizes_may_change_or_are_too_many(domain, secrets):
-    assert blocks(space(domain), bind(secrets, domain)) is None
+def test_no_blocks_where_they_are_no_boxes_or_too_many_or_sizes_may_change(domain, secrets):
+    assert blocks(space(domain), bind(secrets, domain), domain) is None
 
 
 def test_rounds_read_the_counts_through_noisy_rows_alone():

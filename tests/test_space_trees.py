@@ -78,7 +78,7 @@ def test_places_of_cells_in_units():
     room = space(domain)
     points, inside = room.places(np.arange(domain.size))
     assert inside.all() and room.shape == (3, 3, 1) and room.names == ("a", "b", "c")
-    told = room.in_units(points)
+    told = room.published(points)
     assert sorted(set(told[:, 0])) == [4.5, 8.5, 11.0]  # the last cell is shorter
     assert sorted(set(told[:, 1])) == [0.75, 1.25, 1.75]
     assert room.unit == Fraction(1, 2)

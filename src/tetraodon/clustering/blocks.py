@@ -1,15 +1,21 @@
-"""Whole blocks: the connected pieces of a secret graph as points, for policies that disclose which piece a record lies in."""
+"""Whole blocks: the connected pieces of a secret graph, for policies that disclose which piece a record lies in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from typing import Any
 
 import numpy as np
 
+from ..attributes import Categorical, Point
 from ..axes import MAX_ARRAY, Ints
+from ..domain import Domain
 from ..errors import Unsupported
 from ..graphs import Graph
+from ..queries import Histogram
+from ..sensitivity import Term, rows
+from ..workload import Resolved, resolve
+from .grid import Grid, grid
 from .space import Space
 
 MAX_BLOCKS = 2**16
@@ -17,85 +23,91 @@ MAX_BLOCKS = 2**16
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The pieces as boxes.
+    """The pieces as the cells of a coarse histogram that no edge changes.
 
     Attributes:
-        room: the space.
-        labels: per attribute (or once, over the whole domain), shape (cells,): the piece of each cell.
-        low, high: shape (blocks, d): the box around each block.
-        moved: the longest edge in Σ|Δ|, and in Σ Δ².
+        resolved: the histogram.
+        boxes: the box of cells of each of its positions.
     """
 
-    room: Space
-    labels: tuple[Ints, ...]
-    low: Ints
-    high: Ints
-    moved: tuple[int, int]
+    resolved: Resolved
+    boxes: Grid
 
     @property
     def count(self) -> int:
-        return len(self.low)
+        return len(self.boxes.low)
 
     @property
-    def centres(self) -> Ints:
-        """Shape (blocks, d), whole coordinates: the middle of each box, rounded down."""
-        return np.asarray((self.low + self.high) // 2)
+    def middles(self) -> Ints:
+        """Shape (blocks, d): the middle of each box, in half steps."""
+        return self.boxes.low + self.boxes.high
+
+    @property
+    def sides(self) -> Ints:
+        """Shape (d,): the longest side of a box along each coordinate, in steps."""
+        return np.asarray((self.boxes.high - self.boxes.low).max(axis=0))
+
+    def moved(self, power: int) -> int:
+        """How far one record moves Σ (2x − low − high), at most, in Σ|Δ|^power: within a block by twice its sides, between
+        two blocks by no more, since each of the two residuals is at most a side."""
+        return int(((2 * self.sides) ** power).sum())
 
     def of(self, codes: Ints) -> Ints:
         """The block of each whole-domain cell."""
-        if len(self.labels) == 1:
-            return self.labels[0][codes]
-        found = np.zeros(len(codes), dtype=np.int64)
-        for label, cells in zip(self.labels, self.room.domain.decode(codes), strict=True):
-            found = found * (int(label.max()) + 1) + label[cells]
-        return found
+        group, position = self.resolved.place(codes)
+        return np.asarray(group * self.resolved.n_positions + position)
+
+    @property
+    def term(self) -> Term:
+        """The histogram as it is observed."""
+        return Term(self.resolved, (rows.Blocks(self.resolved.n_positions),))
 
 
-def blocks(room: Space, graph: Graph) -> Blocks | None:
-    """The blocks of a graph over the space's domain; None where there is one alone, or too many, or where a record could
-    change between places and cells that are none.
-
-    Within a block an edge moves a record by at most the block's sides: their sum, or the longest attribute's where edges
-    change one attribute at a time.
+def blocks(room: Space, graph: Graph, whole: Domain) -> Blocks | None:
+    """The blocks of a graph over the space's domain; None where there is one alone, or too many, where they are no boxes, or
+    where a record could change between places and cells that are none.
     """
-    try:
-        pieces = [
-            np.asarray(axis.components, dtype=np.int64) for axis in graph.axes if axis.size <= MAX_ARRAY
-        ]
-    except Unsupported:
+    if graph.kind == "flat" or room.has_special:
         return None
-    if len(pieces) < len(graph.axes) or room.has_special:
+    bins: dict[str, Any] = {}
+    count = 1
+    for name, axis in zip(room.domain.names, graph.axes, strict=True):
+        if axis.size > MAX_ARRAY:
+            return None
+        try:
+            pieces = np.asarray(axis.components, dtype=np.int64)
+        except Unsupported:
+            return None
+        count *= int(pieces.max()) + 1
+        if int(pieces.max()) + 1 == axis.size:
+            continue
+        told = _bins(room.domain, name, pieces)
+        if told is None:
+            return None
+        bins[name] = told
+    if not 1 < count <= MAX_BLOCKS:
         return None
-    counts = [int(p.max()) + 1 for p in pieces]
-    if not 1 < prod(counts) <= MAX_BLOCKS:
+    resolved = resolve(Histogram(*room.domain.names, bins=bins), whole)
+    return Blocks(resolved, grid(room, resolved))
+
+
+def _bins(domain: Domain, name: str, pieces: Ints) -> Any:
+    """Bins of a histogram whose cells are the pieces of an attribute; None where they are no runs, or no squares of a map."""
+    attribute = domain[name]
+    assert not isinstance(attribute, Categorical)
+    if isinstance(attribute, Point):
+        row, column = np.divmod(np.arange(len(pieces)), attribute.shape[1])
+        side = int((pieces[: attribute.shape[1]] == pieces[0]).sum())
+        across = -(-attribute.shape[1] // side)
+        square = row // side * across + column // side
+        return side if _same_parts(pieces, square) else None
+    heads = np.flatnonzero(np.diff(pieces, prepend=-1))
+    if len(heads) != int(pieces.max()) + 1:
         return None
-    lows, highs, sides = [], [], []
-    for number, (label, count) in enumerate(zip(pieces, counts, strict=True)):
-        dims = [i for i, a in enumerate(room.of) if a == number or len(pieces) == 1]
-        at = _coordinates(room, dims, len(label))
-        low = np.full((count, len(dims)), np.iinfo(np.int64).max)
-        high = np.full((count, len(dims)), -1)
-        np.minimum.at(low, label, at)
-        np.maximum.at(high, label, at)
-        lows.append(low)
-        highs.append(high)
-        sides.append([int(((high - low) ** p).sum(axis=1).max()) for p in (1, 2)])
-    together = max if graph.kind == "cartesian" else sum
-    moved = (together(s[0] for s in sides), together(s[1] for s in sides))
-    return Blocks(room, tuple(pieces), _product(lows), _product(highs), moved)
+    return [attribute.low + int(h) * attribute.width for h in heads]
 
 
-def _coordinates(room: Space, dims: list[int], size: int) -> Ints:
-    """Coordinates, along some dimensions, of the cells that they number row-major."""
-    grid = np.meshgrid(*(room.lines[i] for i in dims), indexing="ij")
-    found = np.stack(grid, axis=-1).reshape(-1, len(dims))
-    assert len(found) == size
-    return found
-
-
-def _product(parts: list[Ints]) -> Ints:
-    """Every combination of rows, the last part fastest, side by side."""
-    found = parts[0]
-    for part in parts[1:]:
-        found = np.concatenate([np.repeat(found, len(part), axis=0), np.tile(part, (len(found), 1))], axis=1)
-    return found
+def _same_parts(a: Ints, b: Ints) -> bool:
+    """Whether two labellings cut the cells into the same parts."""
+    pairs = len(np.unique(a * (int(b.max()) + 1) + b))
+    return pairs == len(np.unique(a)) == len(np.unique(b))

@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from ..attributes import Attribute, Categorical
+from ..attributes import Attribute, Categorical, Point
 from ..axes import Bools, Ints
 from ..domain import Domain
 from ..errors import SpecificationError, Unsupported
@@ -18,7 +17,6 @@ from ..mechanisms.variance import Floats
 
 LARGEST = 2**28
 MAX_CELLS = 2**22
-NAMES = ("x", "y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +27,9 @@ class Space:
         domain: the attributes that are clustered, in declared order.
         lines: one increasing int64 array per coordinate: its values at the cells along it.
         of: the attribute of each coordinate (its number in the domain).
-        unit: length of one step in the attributes' own unit.
-        corner: the point 0 in that unit.
+        unit: length of one step, in which distances are measured.
+        scale: what one step is in the published unit of each coordinate (degrees, for a place on a map).
+        corner: the point 0 in these units.
         names: names of the coordinates.
     """
 
@@ -38,6 +37,7 @@ class Space:
     lines: tuple[Ints, ...]
     of: tuple[int, ...]
     unit: Fraction
+    scale: tuple[Fraction, ...]
     corner: tuple[Fraction, ...]
     names: tuple[str, ...]
 
@@ -71,9 +71,25 @@ class Space:
                 found[:, i] = self.lines[i][step]
         return np.where(inside[:, None], found, 0), inside
 
-    def in_units(self, coordinates: Floats) -> Floats:
-        """Coordinates in the attributes' own unit."""
-        return np.asarray(coordinates * float(self.unit) + np.array([float(c) for c in self.corner]))
+    def codes(self, coordinates: Floats) -> Ints:
+        """The whole-domain cell whose middle is nearest to each point, coordinate by coordinate."""
+        steps = []
+        for i, line in enumerate(self.lines):
+            between = (line[1:] + line[:-1]) / 2
+            steps.append(np.searchsorted(between, coordinates[:, i]).astype(np.int64))
+        cells = []
+        for at in range(len(self.domain)):
+            cell = np.zeros(len(coordinates), dtype=np.int64)
+            for i, step in enumerate(steps):
+                if self.of[i] == at:
+                    cell = cell * len(self.lines[i]) + step
+            cells.append(cell)
+        return self.domain.encode(cells)
+
+    def published(self, coordinates: Floats) -> Floats:
+        """Coordinates in their published units."""
+        scale, corner = (np.array([float(v) for v in told]) for told in (self.scale, self.corner))
+        return np.asarray(coordinates * scale + corner)
 
 
 def space(domain: Domain) -> Space:
@@ -88,37 +104,52 @@ def space(domain: Domain) -> Space:
     >>> found.extents.tolist(), found.places(np.array([9]))[0].tolist(), str(found.corner[0])
     ([4, 1], [[4, 1]], '10')
     """
-    raw: list[tuple[list[int], Fraction]] = []
-    of, names = [], []
+    if len(domain) > 1 and any(isinstance(a, Point) for a in domain.values()):
+        raise SpecificationError("kmeans: a place is clustered by itself; name one attribute.")
+    raw: list[_Line] = []
     for number, (name, attribute) in enumerate(domain.items()):
-        lines, unit = _lines(name, attribute)
-        raw += [(line, unit) for line in lines]
-        of += [number] * len(lines)
-        names += [name] if len(lines) == 1 else [f"{name}_{NAMES[i]}" for i in range(len(lines))]
-    common = math.lcm(*(unit.denominator for _, unit in raw))
-    factors = [int(unit * common) for _, unit in raw]
-    whole = [[(v - line[0]) * f for v in line] for (line, _), f in zip(raw, factors, strict=True)]
+        raw += _lines(number, name, attribute)
+    common = math.lcm(*(line.unit.denominator for line in raw))
+    factors = [int(line.unit * common) for line in raw]
+    whole = [[(v - r.values[0]) * f for v in r.values] for r, f in zip(raw, factors, strict=True)]
     step = math.gcd(*(v for line in whole for v in line)) or 1
     if max(line[-1] for line in whole) // step >= LARGEST:
         raise Unsupported("kmeans: the cells need coordinates beyond 2^28; declare coarser or rounder cells.")
-    corner = tuple(Fraction(line[0] * f, common) for (line, _), f in zip(raw, factors, strict=True))
-    arrays = tuple(np.array([v // step for v in line], dtype=np.int64) for line in whole)
-    return Space(domain, arrays, tuple(of), Fraction(step, common), corner, tuple(names))
+    unit = Fraction(step, common)
+    return Space(
+        domain,
+        tuple(np.array([v // step for v in line], dtype=np.int64) for line in whole),
+        tuple(r.of for r in raw),
+        unit,
+        tuple(unit * r.factor for r in raw),
+        tuple(r.low + r.values[0] * r.unit * r.factor for r in raw),
+        tuple(r.name for r in raw),
+    )
 
 
-def _lines(name: str, attribute: Attribute) -> tuple[list[list[int]], Fraction]:
-    """Values of the coordinates along an attribute's cells, and their unit."""
-    centres: Any = getattr(attribute, "centres", None)
-    if centres is not None:
-        points, unit = centres()
-        lines = [np.unique(points[:, i]).tolist() for i in range(points.shape[1])]
-        grid = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, points.shape[1])
-        if not np.array_equal(grid, points):
-            raise Unsupported(f"kmeans: the cells of {name} are no grid.")
-        return lines, Fraction(unit)
+@dataclass(frozen=True)
+class _Line:
+    """One coordinate: values in a unit, and how they are published: low + value · unit · factor."""
+
+    of: int
+    name: str
+    values: list[int]
+    unit: Fraction
+    low: Fraction = Fraction(0)
+    factor: Fraction = Fraction(1)
+
+
+def _lines(number: int, name: str, attribute: Attribute) -> list[_Line]:
+    if isinstance(attribute, Point):
+        points, unit = attribute.centres()
+        told = zip(attribute.columns(name), attribute.box, attribute.scale, strict=True)
+        return [
+            _Line(number, column, np.unique(points[:, i]).tolist(), unit, low, 1 / scale)
+            for i, (column, (low, _), scale) in enumerate(told)
+        ]
     if isinstance(attribute, Categorical):
         raise SpecificationError(f"kmeans: {name} is categorical; only numbers and places have distances.")
     if attribute.n_values > MAX_CELLS:
         raise Unsupported(f"kmeans: {name} has more than 2^22 cells; declare coarser cells.")
     numerators, denominator = attribute.midpoints()
-    return [list(numerators)], Fraction(1, denominator)
+    return [_Line(number, name, list(numerators), Fraction(1, denominator))]

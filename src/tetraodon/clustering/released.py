@@ -1,0 +1,156 @@
+"""What every way of k-means has in common, and what a release of clusters holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import noise
+from ..answers import Answers
+from ..axes import Ints
+from ..domain import Domain
+from ..loss import Loss
+from ..mechanisms.variance import Floats
+from ..queries import Histogram
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows, stacked
+from ..workload import Resolved, resolve
+from .declared import Clustering
+from .query import KMeans
+from .space import Space
+
+if TYPE_CHECKING:
+    from ..table import Counts
+
+DECIMALS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters(Answers):
+    """Released clusters: ``values``, ``lower`` and ``upper`` are sizes, shape (1, k).
+
+    Nothing here is computed from rows but the noisy centroids and sizes: no labels, no objective, no number of rounds.
+
+    Attributes:
+        centroids: shape (k, d), in the published units of the coordinates, in lexicographic order.
+        names: names of the coordinates.
+    """
+
+    centroids: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    names: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The published table: coordinates of the centroids, then ``value``, ``lower``, ``upper``."""
+        told = {n: np.round(self.centroids[:, i], DECIMALS) + 0.0 for i, n in enumerate(self.names)}
+        sizes = {"value": self.values, "lower": self.lower, "upper": self.upper}
+        return told | {n: np.round(v[0], DECIMALS) + 0.0 for n, v in sizes.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A priced way of k-means under one policy at one loss.
+
+    Attributes:
+        mechanism: the declaration it came from.
+        query, room: what is asked, and the cells as points.
+        loss: what was asked for.
+        ratio: objective over that of plain k-means, expected on public synthetic data.
+    """
+
+    mechanism: Clustering
+    query: KMeans
+    room: Space
+    loss: Loss
+    ratio: float
+
+    @property
+    def is_gaussian(self) -> bool:
+        return self.loss.unit == "rho"
+
+    @property
+    def power(self) -> int:
+        """Of the norm that prices: 1 for pure ε, 2 for ρ."""
+        return 2 if self.is_gaussian else 1
+
+    @property
+    def move(self) -> Move:
+        """What the cost comes from."""
+        raise AssertionError
+
+    @property
+    def spent(self) -> Loss:
+        """Exact privacy cost: what was asked for, or nothing if everything is free."""
+        return self.loss if self.move.value else Loss(self.loss.unit, Fraction(0))
+
+    @property
+    def cost(self) -> Sensitivity:
+        """The cost in ε or ρ, with an edge that attains it."""
+        found = describe(self.move)
+        return Sensitivity(self.spent.amount, found.witness, found.rule)
+
+    @property
+    def expected_error(self) -> float:
+        """Objective of a private run over that of plain k-means, on average on public synthetic data (``simulate``)."""
+        return self.ratio
+
+    def admit(self, total: int) -> None:
+        """Whether rows over ``total`` records stay exact in 64 bits; asked before charging."""
+
+    def clusters(self, centroids: Floats, sizes: Floats, half: Floats | float, total: int) -> Clusters:
+        """Published clusters from centroids in steps of the space and noisy sizes with their half-widths."""
+        half = np.broadcast_to(np.asarray(half, dtype=np.float64), sizes.shape)
+        value = np.clip(sizes, 0.0, total)
+        # An interval that misses everything possible tells nothing.
+        astray = (sizes + half < 0) | (sizes - half > total)
+        lower = np.where(astray, 0.0, np.minimum(np.clip(sizes - half, 0, total), value))
+        upper = np.where(astray, float(total), np.maximum(np.clip(sizes + half, 0, total), value))
+        return Clusters(
+            value[None, :],
+            lower[None, :],
+            upper[None, :],
+            centroids=self.room.published(centroids),
+            names=self.room.names,
+        )
+
+    def dominating(self, cells: Term) -> Term:
+        """Rows that move at least as much as what is observed: the complete histogram, at the loss that was asked for.
+
+        For ρ, moves of several records add up in the norm and not in its square, so that no record may make up for another.
+        """
+        factor = self.loss.amount / Fraction(self.move.value)
+        return Term(cells.resolved, cells.layers, factor, is_by_record=self.is_gaussian)
+
+    def quantile(self, scale: Fraction) -> float:
+        """95 % half-width of one draw of noise."""
+        told = noise.discrete_gaussian_quantile if self.is_gaussian else noise.discrete_laplace_quantile
+        return float(told(scale, Fraction(95, 100)))
+
+
+def every_cell(room: Space, whole: Domain) -> Resolved:
+    """The complete histogram of the clustered attributes."""
+    return resolve(Histogram(*room.domain.names), whole)
+
+
+def as_cells(told: Resolved, hood: Neighbourhood, power: int) -> tuple[Term, Move]:
+    """The complete histogram as a term of factor 1, and its largest move.
+
+    A release that costs any pair of values at most λ is dominated by it at factor λ/2, whatever the policy: without
+    constraints for both kinds of noise, with them for pure ε (moves of several records add up).
+    """
+    term = Term(told, (rows.Blocks(told.n_positions),))
+    return term, stacked([term], hood, power)
+
+
+def places(room: Space, counts: Counts) -> tuple[Ints, Ints]:
+    """Cells that hold records, and how many each holds; places alone. Private."""
+    codes, numbers = [], []
+    for code, number in counts.items():
+        _, inside = room.places(code)
+        codes.append(code[inside])
+        numbers.append(number[inside])
+    if not codes:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    return np.concatenate(codes), np.concatenate(numbers)

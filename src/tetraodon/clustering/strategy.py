@@ -1,0 +1,316 @@
+"""Priced ways of k-means in rounds and over whole blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import noise
+from ..axes import Ints
+from ..domain import Domain
+from ..errors import Unsupported
+from ..exact import show
+from ..loss import Loss
+from ..mechanisms.variance import Floats
+from ..sensitivity import Move, Term
+from ..workload import Resolved
+from .blocks import Blocks
+from .costs import COARSE, FINE
+from .declared import InRounds, WholeBlocks
+from .iterative import LARGEST, Found, Rounds, iterate
+from .lloyd import cluster, in_order, squares
+from .released import Clusters, Way, places
+from .simulate import Sample, drawn
+
+if TYPE_CHECKING:
+    from ..table import Counts
+
+SEED = 20150831
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsWay(Way):
+    """k-means in rounds.
+
+    The cost of a round is bounded over all pairs of cells, so the whole release costs any pair at most the loss, and twice
+    the complete histogram at half the loss says so under every policy.
+
+    Attributes:
+        cells: the complete histogram.
+        cell_move: its largest move between neighbours.
+    """
+
+    cells: Resolved
+    cell_move: Move
+    cell_term: Term
+    mechanism: InRounds
+
+    @property
+    def resolved(self) -> Resolved:
+        return self.cells
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes that are read."""
+        return self.room.domain
+
+    @property
+    def move(self) -> Move:
+        return self.cell_move
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Rows that move at least as much as what is observed, at the loss that was asked for."""
+        if not self.move.value:
+            return ()
+        return (
+            Term(
+                self.cell_term.resolved, self.cell_term.layers, self.loss.amount / Fraction(self.move.value)
+            ),
+        )
+
+    def rounds(self, blocks: int) -> Rounds:
+        """What is fixed in advance: the loss is per pair of cells, of which a neighbour may move several."""
+        count, share = self.mechanism.rounds, self.mechanism.radius
+        assert count is not None and share is not None
+        radius = np.array([max(1, ceil(share * e)) for e in self.room.extents.tolist()], dtype=np.int64)
+        each = self.loss.amount * 2 / Fraction(self.move.value)
+        return Rounds(self.query.k, count, radius, Loss(self.loss.unit, each), blocks)
+
+    @property
+    def exact_terms(self) -> tuple[Term, ...]:
+        """Nothing is observed exactly."""
+        return ()
+
+    @property
+    def n_exact(self) -> int:
+        return 0
+
+    @property
+    def draws(self) -> list[tuple[Fraction, int]]:
+        """None in advance: scales follow from released centroids, and every round reserves its own noise."""
+        return []
+
+    @cached_property
+    def half_width(self) -> float:
+        """95 % half-width of a size in the first round, in records."""
+        from .costs import Assignment
+        from .iterative import scales, start
+
+        rounds, centroids = self.rounds(FINE), start(self.room, self.query.k)
+        return self.quantile(scales(rounds, self.room, Assignment(centroids, centroids, rounds.radius))[0])
+
+    def admit(self, total: int) -> None:
+        largest = max(self.rounds(FINE).radius.tolist())
+        if largest * max(total, 1) >= LARGEST:
+            raise Unsupported("kmeans: a sum could exceed 2^61 in steps of the cells; declare coarser cells.")
+
+    def tabulate(self, counts: Counts) -> tuple[Ints, Ints]:
+        """Places that hold records, and how many. Private."""
+        codes, numbers = places(self.room, counts)
+        return self.room.places(codes)[0], numbers
+
+    def observe(self, table: tuple[Ints, Ints], total: int, reserve: noise.Reserve) -> tuple[Found, int]:
+        """The rounds. Each draws all of its noise before it looks at the counts."""
+        self.admit(total)
+
+        def draw(draws: Sequence[tuple[Fraction, int]]) -> list[Ints]:
+            with noise.reserve([] if self.is_gaussian else draws, draws if self.is_gaussian else []) as held:
+                take = held.gaussian if self.is_gaussian else held.laplace
+                return [take(scale, size) for scale, size in draws]
+
+        return iterate(self.rounds(FINE), self.room, *table, draw, self._deviation), total
+
+    def _deviation(self, scale: Fraction) -> float:
+        return float(scale) ** 0.5 if self.is_gaussian else 2**0.5 * float(scale)
+
+    def finish(self, noisy: tuple[Found, int]) -> Clusters:
+        """Clusters from what the rounds released."""
+        found, total = noisy
+        half = 0.0 if found.scale is None else self.quantile(found.scale)
+        return self.clusters(found.centroids, found.sizes, half, total)
+
+    def simulated(self, sample: Sample, rng: np.random.Generator) -> Floats:
+        """Centroids of a run on synthetic data with simulated noise."""
+        rounds = self.rounds(COARSE)
+        return iterate(
+            rounds,
+            self.room,
+            sample.points,
+            sample.counts,
+            lambda draws: drawn(rng, self.loss.unit, draws),
+            self._deviation,
+        ).centroids
+
+    def disclosed(self) -> list[str]:
+        """Nothing is published exactly."""
+        return []
+
+    def spec(self) -> dict[str, Any]:
+        """What was run, in plain values, for the account."""
+        rounds = self.rounds(FINE)
+        return {
+            "query": self.query.to_spec(),
+            "rounds": rounds.count,
+            "radius": rounds.radius.tolist(),
+            "each": show(rounds.each),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class BlocksWay(Way):
+    """k-means over whole blocks, for policies that disclose in which block a record lies.
+
+        How many records a block holds changes along no edge: it is observed exactly. The clusters of blocks follow from these
+        numbers, each block by its middle, and so do exact sizes. What is left is Σ (x − middle of its block) for every cluster,
+        which an edge moves by at most the block's sides, and in one cluster alone, since no edge changes the
+        label: one draw of noise per coordinate, once. Counted in half steps, residuals are whole, and any pair of cells moves the
+    sums by at most twice the sides of a block.
+
+        Attributes:
+            blocks: the blocks.
+            cell_term, cell_move: the complete histogram and its largest move; 0 where nothing is secret.
+            cells: its layout.
+    """
+
+    blocks: Blocks
+    cells: Resolved
+    cell_move: Move
+    cell_term: Term
+    mechanism: WholeBlocks
+
+    @property
+    def resolved(self) -> Resolved:
+        return self.cells
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes that are read."""
+        return self.room.domain
+
+    @property
+    def scale(self) -> Fraction | None:
+        """Laplace scale, or σ², of the sums, which are in half steps; None where no edge moves them."""
+        moved = self.blocks.moved(self.power)
+        if not moved:
+            return None
+        return Fraction(moved) / (2 * self.loss.amount if self.is_gaussian else self.loss.amount)
+
+    @property
+    def move(self) -> Move:
+        return self.cell_move if self.scale is not None else Move(0, None)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Within a block the complete histogram moves at least as much; between blocks the exact counts tell."""
+        if not self.move.value:
+            return ()
+        return (
+            Term(
+                self.cell_term.resolved, self.cell_term.layers, self.loss.amount / Fraction(self.move.value)
+            ),
+        )
+
+    @property
+    def exact_terms(self) -> tuple[Term, ...]:
+        """What is observed exactly."""
+        return (self.blocks.term,)
+
+    @property
+    def n_exact(self) -> int:
+        """Blocks whose number of records is disclosed exactly."""
+        return self.blocks.count
+
+    @property
+    def draws(self) -> list[tuple[Fraction, int]]:
+        scale = self.scale
+        return [] if scale is None else [(scale, self.query.k * len(self.room.lines))]
+
+    @property
+    def half_width(self) -> float:
+        """Sizes are exact."""
+        return 0.0
+
+    def admit(self, total: int) -> None:
+        largest = max(1, int(self.blocks.sides.max()))
+        if largest * max(total, 1) >= LARGEST:
+            raise Unsupported("kmeans: a sum could exceed 2^61 in steps of the cells; declare coarser cells.")
+
+    def tabulate(self, counts: Counts) -> tuple[Ints, Ints]:
+        """Cells that hold records, and how many. Private."""
+        return places(self.room, counts)
+
+    def observe(self, table: tuple[Ints, Ints], total: int, reserve: noise.Reserve) -> tuple[Found, int]:
+        """Exact numbers of records per block, then the noisy sums of the clusters that these define."""
+        self.admit(total)
+        scale, size = self.scale, self.query.k * len(self.room.lines)
+        take = reserve.gaussian if self.is_gaussian else reserve.laplace
+        drawn_ = np.zeros(size, dtype=np.int64) if scale is None else take(scale, size)
+        return self._found(*table, drawn_), total
+
+    def _found(self, codes: Ints, numbers: Ints, noise_: Ints) -> Found:
+        k, d = self.query.k, len(self.room.lines)
+        block = self.blocks.of(codes)
+        held = np.zeros(self.blocks.count, dtype=np.int64)
+        np.add.at(held, block, numbers)
+        label, centroids = clusters_of_blocks(self.blocks.middles / 2, held, k)
+        points, _ = self.room.places(codes)
+        sums = np.zeros((k, d), dtype=np.int64)
+        np.add.at(sums, label[block], (2 * points - self.blocks.middles[block]) * numbers[:, None])
+        noisy = np.clip(sums + noise_.reshape(k, d), -LARGEST, LARGEST).astype(np.float64)
+        sizes = np.bincount(label, held.astype(np.float64), k).astype(np.float64)
+        half = self.blocks.sides / 2  # no mean lies farther from the middles of its blocks
+        shift = np.clip(noisy / np.maximum(2 * sizes, 1.0)[:, None], -half, half)
+        moved = np.where(sizes[:, None] > 0, np.clip(centroids + shift, 0, self.room.extents), centroids)
+        order = np.lexsort(moved.T[::-1])
+        return Found(in_order(moved), sizes[order], None)
+
+    def finish(self, noisy: tuple[Found, int]) -> Clusters:
+        """Clusters with exact sizes."""
+        found, total = noisy
+        return self.clusters(found.centroids, found.sizes, 0.0, total)
+
+    def simulated(self, sample: Sample, rng: np.random.Generator) -> Floats:
+        """Centroids of a run on synthetic data with simulated noise."""
+        size = self.query.k * len(self.room.lines)
+        scale = self.scale
+        noise_ = (
+            np.zeros(size, dtype=np.int64)
+            if scale is None
+            else drawn(rng, self.loss.unit, [(scale, size)])[0]
+        )
+        return self._found(sample.codes, sample.counts, noise_).centroids
+
+    def disclosed(self) -> list[str]:
+        """In words, what is published exactly because the policy does not hold it secret."""
+        names = ", ".join(self.room.domain.names)
+        return [
+            f"the number of records in every one of the {self.blocks.count} blocks of {names} that the policy discloses"
+        ]
+
+    def spec(self) -> dict[str, Any]:
+        """What was run, in plain values, for the account."""
+        scale = self.scale
+        return {
+            "query": self.query.to_spec(),
+            "blocks": self.blocks.count,
+            "scale": None if scale is None else show(scale),
+        }
+
+
+def clusters_of_blocks(points: Floats, held: Ints, k: int) -> tuple[Ints, Floats]:
+    """(cluster of every block, middle of every cluster) from the numbers of records alone, as they are disclosed.
+
+    The generator's seed is fixed and published: these numbers are no secret.
+    """
+    weights = held.astype(np.float64)
+    if not held.any():
+        weights = np.ones(len(held))
+    centroids = cluster(points, weights, k, np.random.default_rng(SEED))
+    return squares(points, centroids).argmin(axis=1).astype(np.int64), centroids
