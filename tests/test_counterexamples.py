@@ -184,12 +184,24 @@ def test_weighted_sums_of_records_may_not_use_class_diameters() -> None:
 
 
 def test_moves_inside_a_class_are_never_dropped() -> None:
-    """One edge inside a class and none across: the cost is that edge's, not 0, and not a class diameter."""
-    adjacent, facts = listed(4, (0, 1)), [fact(4, (0, 2))]
+    """Classes {0, 1, 2} and {3}, edges 01 and 23: a record that moves alone inside its class changes the answer by 2, where
+    every cycle of classes has an arc along 23 and changes it by at most 1."""
+    adjacent, facts, rows = listed(4, (0, 1), (2, 3)), [fact(4, (0, 2))], [[-1, 1, 0, 0]]
+    assert true(adjacent, facts, 3, rows) == 2
+    told = policy(4, td.Edges([(0, 1), (2, 3)]), (0, 2))
+    for reading, norm in itertools.product(("both", "edges", "literal"), ("l1", "l2")):
+        assert told.sensitivity(td.Linear(rows, "x"), reading=reading, norm=norm).value == (
+            2 if norm == "l1" else 4
+        )
+
+
+def test_moves_inside_a_class_count_where_no_cycle_has_room_for_it() -> None:
+    """Classes {0, 1}, {2}, {3}, edges 01 and 23: with two records no cycle with an edge comes through {0, 1}."""
+    adjacent, facts = listed(4, (0, 1), (2, 3)), [fact(4, [2]), fact(4, [3])]
     assert true(adjacent, facts, 2, cumulative(4)) == 1
+    told = policy(4, td.Edges([(0, 1), (2, 3)]), [2], [3])
     for reading in ("both", "edges", "literal"):
-        told = policy(4, td.Edges([(0, 1)]), (0, 2))
-        assert told.sensitivity(td.CDF("x"), reading=reading).value == 1
+        assert told.sensitivity(td.CDF("x"), reading=reading, records=2).value == 1
 
 
 # ---------- a total that is constant along every edge ----------
