@@ -16,6 +16,9 @@ from .errors import SpecificationError, Unsupported, unknown
 from .exact import exact
 from .explain import explanation
 from .graphs import AttributeWise, Full, Graph, Secrets
+from .marginals.asked import ask
+from .marginals.query import Marginals
+from .marginals.strategy import every_part, joint_move
 from .queries import Query
 from .reading import listed
 from .sensitivity import Neighbourhood, Sensitivity, describe, largest_move, query_layers
@@ -110,13 +113,18 @@ class Policy:
             raise SpecificationError('reading: "both", "edges" or "literal".')
         if norm not in ("l1", "l2"):
             raise SpecificationError('norm: "l1" or "l2".')
-        resolved, power = resolve(query, self.domain), 1 if norm == "l1" else 2
-        hood, layers = self.neighbourhood, query_layers(resolved)
+        hood, power = self.neighbourhood, 1 if norm == "l1" else 2
         if records is not None:
             told = exact(records, "records")
             if told.denominator != 1 or told < 1 or (hood.records is not None and hood.records != told):
                 raise SpecificationError("records: the number of records, as the constraints have it.")
             hood = Neighbourhood(hood.graph, hood.classes, int(told))
+        if isinstance(query, Marginals):
+            if reading == "edges" and not hood.is_plain:
+                raise Unsupported('reading="edges": for one table at a time; ask for its Histogram.')
+            return describe(joint_move(every_part(ask(query, self.domain)), hood, power))
+        resolved = resolve(query, self.domain)
+        layers = query_layers(resolved)
         if reading == "edges" and not hood.is_plain:
             move = edges_only(resolved, hood, layers, power)
         else:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from .domain import Domain
 from .errors import SpecificationError
 from .loss import Loss
+from .marginals.asked import ask
 from .marginals.mechanism import Tables
 from .marginals.query import Marginals
 from .mechanisms import Mechanism, select
@@ -60,10 +61,21 @@ class Answerable(Protocol):
     def observe(self, table: Any, total: int, reserve: Any) -> Any: ...
 
 
+def check(query: Query, domain: Domain) -> None:
+    """Whether a question fits a domain.
+
+    Raises:
+        SpecificationError: an attribute that is not declared, bins or filters that do not fit one.
+    """
+    if isinstance(query, Marginals):
+        ask(query, domain)
+    else:
+        resolve(query, domain)
+
+
 def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
     """Every applicable way of answering a query, best first. Reads and spends nothing."""
     if isinstance(query, Marginals):
-        from .marginals.asked import ask
         from .marginals.select import candidates as of_tables
 
         return list(of_tables(ask(query, policy.domain), policy.neighbourhood, loss))
@@ -77,7 +89,6 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
         SpecificationError: the mechanism does not apply to this query.
     """
     if isinstance(query, Marginals):
-        from .marginals.asked import ask
         from .marginals.select import price as tables
 
         return tables(mechanism, ask(query, policy.domain), policy.neighbourhood, loss)
@@ -86,4 +97,4 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
     return select.price(mechanism, resolve(query, policy.domain), policy.neighbourhood, loss)
 
 
-__all__ = ["Answerable", "candidates", "price"]
+__all__ = ["Answerable", "candidates", "check", "price"]

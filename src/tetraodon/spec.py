@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .binding import secrets_from_spec
+from .constraints import Constraint, answers_file, constraint_from_spec
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import positive
+from .loss import UNITS, Loss
 from .mechanisms import mechanism_from_spec
 from .policy import Policy
+from .pricing import check
 from .publish import FORMATS, file_name
 from .queries import query_from_spec
 from .reading import kind_of, listed, under
 from .session import Request, Session, release_loss
 from .table import Table
-from .workload import resolve
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -49,8 +51,7 @@ LATER = {
         "weight_bounds",
         "renews",
     ),
-    "policy": ("constraint", "exempt"),
-    "budget": ("rho", "delta"),
+    "policy": ("exempt",),
     "releases": ("rows", "keep", "channel", "guarantee", "hybrid"),
     "releases.present": ("interval", "round_to", "suppress_below", "totals"),
 }
@@ -63,7 +64,8 @@ class Document:
     Attributes:
         path: of the file; relative paths in it start from its folder.
         policy: with its domain.
-        epsilon: the total budget.
+        total: the budget.
+        delta: of a budget in ρ, where it is stated.
         ledger: path of the ledger, None for an account in memory.
         requests: the releases, in order.
         formats: file formats of each release, by name.
@@ -71,7 +73,8 @@ class Document:
 
     path: Path
     policy: Policy
-    epsilon: Fraction
+    total: Loss
+    delta: Fraction | None
     ledger: Path | None
     requests: tuple[Request, ...]
     formats: Mapping[str, tuple[str, ...]]
@@ -90,7 +93,8 @@ class Document:
 
     def session(self) -> Session:
         """The table under the policy, with the file's ledger."""
-        return Session(self.table(), self.policy, self.epsilon, self.ledger)
+        total = {self.total.unit: self.total.amount}
+        return Session(self.table(), self.policy, ledger=self.ledger, delta=self.delta, **total)
 
 
 def load(path: Path) -> Document:
@@ -116,19 +120,29 @@ def load(path: Path) -> Document:
             domain = Domain.from_spec(outer["domain"], path.parent)
         secrets = secrets_from_spec(outer["policy"]["secrets"])
         with _at("policy"):
-            policy = Policy(domain, secrets, presence=outer["policy"]["presence"])
+            policy = Policy(
+                domain,
+                secrets,
+                _constraints(outer["policy"]["constraint"], path.parent),
+                outer["policy"]["presence"],
+            )
         requests, formats = [], {}
         for i, told in enumerate(outer["release"]):
             with _at(_release(told, i)):
                 requests.append(_request(told))
-                resolve(requests[-1].query, domain)  # so that a wrong attribute is named with its key
+                check(requests[-1].query, domain)  # so that a wrong attribute is named with its key
                 formats[told["name"]] = _formats(told.get("present") or {})
         names = [r.name for r in requests]
         for name in names:
             if names.count(name) > 1:
                 raise SpecificationError(f"releases.{name}: two releases have this name.")
         budget, ledger = outer["budget"], outer["budget"].get("ledger")
-        epsilon = positive(budget["epsilon"], "budget.epsilon")
+        total = _loss(budget, "budget")
+        delta = None if budget["delta"] is None else positive(budget["delta"], "budget.delta")
+        if delta is not None and (total.unit != "rho" or delta >= 1):
+            raise SpecificationError(
+                "budget.delta: below 1, and beside rho alone; a budget in epsilon has none."
+            )
         data = {k: v for k, v in outer["data"].items() if v is not None}
         if "://" not in data["source"]:
             _check_path(data["source"], path.parent, "data.source")
@@ -137,7 +151,8 @@ def load(path: Path) -> Document:
     return Document(
         path,
         policy,
-        epsilon,
+        total,
+        delta,
         None if ledger is None else path.parent / ledger,
         tuple(requests),
         formats,
@@ -175,15 +190,39 @@ def _check_path(told: str, folder: Path, key: str) -> None:
         )
 
 
+def _loss(told: Mapping[str, Any], where: str) -> Loss:
+    """epsilon or rho, one of them."""
+    given = [unit for unit in UNITS if told[unit] is not None]
+    if len(given) == 2:
+        raise SpecificationError(f"{where}: epsilon (Laplace noise) or rho (Gaussian noise), one of them.")
+    if not given:
+        raise SpecificationError(f"{where}.epsilon: is missing; add it (or rho, for Gaussian noise).")
+    return Loss(given[0], positive(told[given[0]], f"{where}.{given[0]}"))
+
+
+def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constraint]:
+    """[[policy.constraint]] tables; answers may lie in a CSV file."""
+    found = []
+    for i, one in enumerate(told):
+        where, spec = f"constraint.{i + 1}", dict(one)
+        answers = spec.get("answers")
+        if isinstance(answers, str):
+            _check_path(answers, folder, f"policy.{where}.answers")
+            names = listed(spec.get("marginal"), f"{where}.marginal", "a list of attributes")
+            spec["answers"] = answers_file(folder / answers, names, f"{where}.answers")
+        found.append(constraint_from_spec(spec, where))
+    return found
+
+
 def _request(told: Mapping[str, Any]) -> Request:
     with under("name"):
         file_name(told["name"])
-    later = next((word for word in ("kmeans", "marginals") if word in told["query"]), None)
-    with under(f"query.{later}") if later else nullcontext():
+    with under("query.kmeans") if "kmeans" in told["query"] else nullcontext():
         query = query_from_spec(told["query"])
     mechanism = told.get("mechanism", "auto")
     chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-    return Request(query, release_loss("epsilon", told["epsilon"], "epsilon"), told["name"], chosen)
+    loss = _loss(told, "release")
+    return Request(query, release_loss(loss.unit, loss.amount, loss.unit), told["name"], chosen)
 
 
 def _formats(present: Mapping[str, Any]) -> tuple[str, ...]:
@@ -206,7 +245,7 @@ def _formats(present: Mapping[str, Any]) -> tuple[str, ...]:
 def _refuse_later(raw: Mapping[str, Any]) -> None:
     """Keys of the design that are not available yet are refused by name, not as unknown."""
     places: list[tuple[str, Any, tuple[str, ...]]] = [
-        (part, raw.get(part), LATER[part]) for part in ("data", "policy", "budget")
+        (part, raw.get(part), LATER[part]) for part in ("data", "policy")
     ]
     releases = raw.get("release")
     for i, told in enumerate(releases if isinstance(releases, list) else []):
@@ -240,14 +279,18 @@ def _outer(raw: Mapping[str, Any]) -> dict[str, Any]:
     class Rules(Part):
         secrets: str | dict[str, Any]
         presence: str = "public"
+        constraint: list[dict[str, Any]] = Field(default_factory=list)
 
     class Budget(Part):
-        epsilon: str | int | Decimal
+        epsilon: str | int | Decimal | None = None
+        rho: str | int | Decimal | None = None
+        delta: str | int | Decimal | None = None
         ledger: str | None = None
 
     class Released(Part):
         name: str
-        epsilon: str | int | Decimal
+        epsilon: str | int | Decimal | None = None
+        rho: str | int | Decimal | None = None
         query: dict[str, Any]
         mechanism: str | dict[str, Any] = "auto"
         present: dict[str, Any] | None = None

@@ -258,11 +258,17 @@ class MarginalStrategy:
 
 
 def _terms(asked: Asked, parts: Iterable[Part], factor: Fraction = Fraction(1)) -> tuple[Term, ...]:
-    found = []
-    for part in parts:
-        if not part.exact and part.weight:
-            found.append(asked.term(part.table, part.weight, factor))
-    return tuple(found)
+    return tuple(asked.term(p.table, p.weight, factor) for p in parts if not p.exact and p.weight)
+
+
+def every_part(asked: Asked) -> tuple[Term, ...]:
+    """All tables asked for, as they are."""
+    return tuple(asked.term(t) for t in asked.tables)
+
+
+def joint_move(terms: tuple[Term, ...], hood: Neighbourhood, power: int) -> Move:
+    """The largest joint move of some tables between neighbours, with an edge that attains it where a single one does."""
+    return _witnessed(stacked(terms, hood, power), terms, hood) if terms else Move(0, None)
 
 
 def build(
@@ -283,9 +289,8 @@ def build(
     """
     parts = [Part(t, 0, True) for t in exact]
     parts += [Part(t, int(w), False) for t, w in zip(measured, weights, strict=True) if w]
-    terms = _terms(asked, parts)
-    move = stacked(terms, hood, 1 if loss.unit == "epsilon" else 2) if terms else Move(0, None)
-    return MarginalStrategy(mechanism, asked, loss, tuple(parts), _witnessed(move, terms, hood))
+    move = joint_move(_terms(asked, parts), hood, 1 if loss.unit == "epsilon" else 2)
+    return MarginalStrategy(mechanism, asked, loss, tuple(parts), move)
 
 
 def _witnessed(move: Move, terms: tuple[Term, ...], hood: Neighbourhood) -> Move:
