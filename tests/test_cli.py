@@ -129,7 +129,7 @@ BAD_SETTINGS = [
     (("name = \"ages\"", "name = \"../ages\""), 2, "release name '../ages'"),
     (("name = \"cells\"", "name = \"ages\""), 2, "two releases have this name"),
     (("[budget]", "[budget"), 2, "not valid TOML"),
-    (("epsilon = 1\n", "rho = 1\n"), 2, "budget.rho: not available in this version"),
+    (("epsilon = 1\n", "epsilon = 1\nrho = 1\n"), 2, "budget.rho: beside epsilon"),
     (('source = "people.parquet"', 'source = "people.parquet"\nweight = "w"'), 2, "data.weight: not available"),
     (('histogram = ["age"]', 'kmeans = "age"'), 2, "KMeans: not available"),
     (('query = { histogram = ["age"] }', 'rows = ["age"]'), 2, "releases.cells.rows: not available"),
@@ -203,9 +203,16 @@ def test_another_policy_on_the_same_ledger(settings: Settings, run: Run) -> None
     path = settings(("0.5", "0.1"))
     assert run("release", path, "--only", "ages")[0] == 0
     path.write_text(path.read_text().replace("within = 2", "within = 3"))
-    assert "made for another policy" in run("plan", path)[1]
-    code, _, err = run("release", path, "--only", "cells")
-    assert code == 1 and "policy" in err
+    assert "does not hold this policy yet" in run("plan", path)[1]
+    assert run("release", path, "--only", "cells")[0] == 0
+    shown = run("ledger", "show", path.parent / "people.ledger")[1]
+    assert shown.count("in force since row") == 2 and "put in force" in shown
+    told = json.loads(run("ledger", "show", path.parent / "people.ledger", "--json")[1])
+    assert [each["loss"] for each in told["policies"]] == [{"age": told["policies"][0]["largest"]}, {"age": told["spent"]}]
+    path.write_text(path.read_text().replace("within = 3", "within = 9"))
+    assert "it does NOT fit" in run("plan", path)[1]
+    code, _, err = run("release", path, "--again")
+    assert code == 1 and "already loses epsilon" in err and "Nothing was spent or declared" in err
 
 
 def test_output_folder_that_cannot_be_made(settings: Settings, run: Run) -> None:

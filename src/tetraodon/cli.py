@@ -17,7 +17,6 @@ import typer
 
 from . import __version__
 from .errors import OutputError, TetraodonError, Unsupported
-from .exact import show
 
 app = typer.Typer(
     name="tetraodon",
@@ -189,7 +188,7 @@ def explain(file: FileArgument, as_json: JsonOption = False) -> None:
     from .spec import load
 
     document = load(file)
-    text = document.policy.explain(document.epsilon)
+    text = document.policy.explain(document.total.amount if document.total.unit == "epsilon" else None)
     if as_json:
         _print_json(
             {"policy": document.policy.to_spec(), "hash": document.policy.hash, "lines": text.split("\n")}
@@ -248,24 +247,13 @@ LedgerArgument = Annotated[Path, typer.Argument(help="The ledger.", show_default
 
 @ledger_app.command("show")
 def ledger_show(file: LedgerArgument, as_json: JsonOption = False) -> None:
-    """Every charge and disclosure, and what is left."""
+    """Every charge and disclosure, the loss by secret under every policy in force, and what is left."""
     from .ledger import Ledger
-    from .planning import ledger_text
+    from .planning import ledger_text, ledger_told
 
     ledger = Ledger.read(file)
     if as_json:
-        _print_json(
-            {
-                "total": show(ledger.total),
-                "spent": show(ledger.spent),
-                "remaining": show(ledger.remaining),
-                "head": ledger.head,
-                "rows": [
-                    {"row": e.seq, "kind": e.kind, "time": e.time, "hash": e.hash, **e.body}
-                    for e in ledger.entries
-                ],
-            }
-        )
+        _print_json(ledger_told(ledger))
     else:
         print(ledger_text(ledger))
 

@@ -6,8 +6,10 @@ answers themselves are needed to release, never to plan: the cost depends on *wh
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,6 +160,29 @@ def _listed_answers(answers: Any) -> Any:
             raise SpecificationError("answers: a cell is listed twice.")
         return dict(zip(keys, (p[1] for p in pairs), strict=True))
     return answers
+
+
+def answers_file(path: Path, names: Sequence[str], where: str) -> dict[Any, int]:
+    """The counts of a public table: a CSV file with a column for each attribute and a column ``count``."""
+    shown = path.name if len(path.name) <= 80 else f"{path.name[:80]}…"
+    try:
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+    except (OSError, ValueError, csv.Error) as error:
+        raise SpecificationError(f"{where}: {shown} cannot be read ({type(error).__name__}).") from None
+    wanted = [*names, "count"]
+    if not rows or any(n not in rows[0] for n in wanted):
+        raise SpecificationError(
+            f"{where}: {shown} needs rows and the columns {', '.join(map(str, wanted))}."
+        )
+    found: dict[Any, int] = {}
+    for row in rows:
+        if any(row[n] is None for n in wanted):
+            raise SpecificationError(f"{where}: {shown} has a row with too few fields.")
+        key = tuple(row[n] for n in names) if len(names) > 1 else row[names[0]]
+        if key in found:
+            raise SpecificationError(f"{where}: {shown} lists a cell twice.")
+        found[key] = _count(row["count"], where)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

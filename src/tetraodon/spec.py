@@ -137,7 +137,7 @@ def load(path: Path) -> Document:
             if names.count(name) > 1:
                 raise SpecificationError(f"releases.{name}: two releases have this name.")
         budget, ledger = outer["budget"], outer["budget"].get("ledger")
-        total = _loss(budget, "budget")
+        total = _loss(budget, "budget.")
         delta = None if budget["delta"] is None else positive(budget["delta"], "budget.delta")
         if delta is not None and (total.unit != "rho" or delta >= 1):
             raise SpecificationError(
@@ -190,14 +190,14 @@ def _check_path(told: str, folder: Path, key: str) -> None:
         )
 
 
-def _loss(told: Mapping[str, Any], where: str) -> Loss:
+def _loss(told: Mapping[str, Any], prefix: str = "") -> Loss:
     """epsilon or rho, one of them."""
     given = [unit for unit in UNITS if told[unit] is not None]
     if len(given) == 2:
-        raise SpecificationError(f"{where}: epsilon (Laplace noise) or rho (Gaussian noise), one of them.")
+        raise SpecificationError(f"{prefix}rho: beside epsilon; state one of them (rho is for Gaussian noise).")
     if not given:
-        raise SpecificationError(f"{where}.epsilon: is missing; add it (or rho, for Gaussian noise).")
-    return Loss(given[0], positive(told[given[0]], f"{where}.{given[0]}"))
+        raise SpecificationError(f"{prefix}epsilon: is missing; add it (or rho, for Gaussian noise).")
+    return Loss(given[0], positive(told[given[0]], f"{prefix}{given[0]}"))
 
 
 def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constraint]:
@@ -221,7 +221,7 @@ def _request(told: Mapping[str, Any]) -> Request:
         query = query_from_spec(told["query"])
     mechanism = told.get("mechanism", "auto")
     chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-    loss = _loss(told, "release")
+    loss = _loss(told)
     return Request(query, release_loss(loss.unit, loss.amount, loss.unit), told["name"], chosen)
 
 
