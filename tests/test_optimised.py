@@ -11,12 +11,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import tetraodon as td
 from tetraodon.axes import Axis
 from tetraodon.errors import Unsupported
-from tetraodon.mechanisms.moves import Moves, features, gram, in_features, in_units, merged
+from tetraodon.mechanisms.moves import Moves, features, gram, in_features, in_units, merged, moves_along
 from tetraodon.mechanisms.optimised import Optimum, gaussian_strategy, laplace_strategy
 from tetraodon.mechanisms.rounding import exact_gram, largest, rounded
-from tetraodon.workload import AllRanges, Cells, Prefixes, Rows, SomeRanges, Workload
+from tetraodon.sensitivity import largest_move
+from tetraodon.sensitivity.rows import Matrix as rows_of
+from tetraodon.workload import AllRanges, Cells, Prefixes, Rows, SomeRanges, Workload, resolve
 
 
 def written_out(workload: Workload, size: int) -> np.ndarray:
@@ -218,6 +221,59 @@ def test_features_are_coordinates_modulo_public_totals() -> None:
     assert np.array_equal(moves.totals, [[1, 0, 1, 0, 0], [0, 0, 0, 1, 0]])
 
 
+DOMAIN = td.Domain(
+    x=td.Integer(0, 6, missing="secret"), y=td.Integer(0, 4), z=td.Categorical(["p", "q", "r"], other="o")
+)
+POLICIES = [
+    td.Full(),
+    td.AttributeWise(),
+    td.AttributeWise(x=td.Within(2), y=td.Within(1)),
+    td.AttributeWise(x=td.Full(), z=td.Full()),
+    td.Partition(blocks={"x": 3, "y": 5}),
+    td.Within(2, metric=td.L1(x=1, y=1)),
+    td.Within(2, on="y"),
+    td.Nothing(),
+]
+QUERIES = [
+    td.CDF("y"),
+    td.Ranges("y", by="z"),
+    td.Histogram("x", "z"),
+    td.Histogram("x", bins={"x": 2}, where={"y": (1, 3)}),
+    td.CDF("y", by="x", where={"z": ["p", "q"]}),
+    td.Histogram("z", "y", where={"y": (1, 3)}),
+]
+
+
+@pytest.mark.parametrize("query", range(len(QUERIES)))
+@pytest.mark.parametrize("policy", range(len(POLICIES)))
+def test_moves_along_a_query_cost_what_the_policy_says(query: int, policy: int) -> None:
+    asked = resolve(QUERIES[query], DOMAIN)
+    hood = td.Policy(DOMAIN, POLICIES[policy]).neighbourhood
+    moves = moves_along(asked, hood.graph)
+    rng = np.random.default_rng(policy)
+    matrix = rng.integers(-5, 6, (3, asked.n_positions))
+    matrix[0] = 1  # a total: it moves only if a record can leave
+    for power in (1, 2):
+        assert largest(matrix, moves, power) == largest_move(asked, hood, (rows_of(matrix),), power).value
+
+
+def test_moves_along_listed_edges_are_at_least_what_the_policy_says() -> None:
+    domain = td.Domain(x=td.Integer(0, 3), z=td.Categorical(["p", "q", "r"]))
+    pairs = [((0, "p"), (1, "p")), ((1, "p"), (2, "q")), ((3, "q"), (3, "r")), ((2, "q"), (0, "q"))]
+    hood = td.Policy(domain, td.Edges(pairs)).neighbourhood
+    for query in (td.CDF("x"), td.CDF("x", by="z"), td.CDF("x", where={"z": ["p", "q"]})):
+        asked = resolve(query, domain)
+        moves = moves_along(asked, hood.graph)
+        for seed in range(5):
+            matrix = np.random.default_rng(seed).integers(-5, 6, (2, 4))
+            for power in (1, 2):
+                true = largest_move(asked, hood, (rows_of(matrix),), power).value
+                assert largest(matrix, moves, power) >= true
+    asked = resolve(td.CDF("x", by="z"), domain)
+    moves = moves_along(asked, hood.graph)
+    assert moves.pairs.tolist() == [[0, 1], [0, 2]] and moves.leaves.tolist() == [0, 2, 2, 2]
+
+
 def test_4096_positions_are_the_limit() -> None:
     with pytest.raises(Unsupported, match="4,096"):
         gram(AllRanges(), 4097)
@@ -354,6 +410,8 @@ def test_too_many_records_are_refused() -> None:
     moves = Moves.of(Axis(3, window=1), 3)
     with pytest.raises(Unsupported, match="2\\^61"):
         rounded(np.eye(3), np.eye(3), moves, 2**46)
+    with pytest.raises(Unsupported, match="rounded"):
+        rounded(np.eye(3) * 2.0**50, np.eye(3), moves, 1)
     assert len(rounded(np.eye(3), np.eye(3), moves, 2**44)) == 3
 
 

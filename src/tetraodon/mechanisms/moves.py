@@ -14,7 +14,9 @@ import numpy as np
 
 from ..axes import Axis, Bools, Ints
 from ..errors import Unsupported
-from ..workload import AllRanges, Cells, Prefixes, SomeRanges, Workload
+from ..graphs import Graph
+from ..quotient import label_change, quotient
+from ..workload import AllRanges, Cells, Prefixes, Resolved, SomeRanges, Workload
 from .forest import Forest
 from .variance import Floats
 
@@ -96,6 +98,47 @@ class Moves:
             return False
         apart, left = labels != labels[::-1], 2 * np.arange(self.size) < last
         return not np.intersect1d(labels[apart & left], labels[apart & ~left]).size
+
+
+def moves_along(resolved: Resolved, graph: Graph) -> Moves:
+    """How a record may move along a query's axis, in one group, into another or out of all, without known counts.
+
+    Exact where edges move attributes one by one or each by itself; for listed edges, a move from one group to another is taken
+    for one between equal positions, at either end. What is chosen with it is priced exactly elsewhere.
+
+    Args:
+        graph: over any domain that holds the query's attributes.
+
+    Raises:
+        Unsupported: more than 4096 positions.
+    """
+    size = resolved.n_positions
+    limit(size)
+    small = graph.project(resolved.domain.names)
+    if small.kind == "flat":
+        return _listed(resolved, small)
+    movers = [(g.name, g.labels) for g in resolved.groups]
+    movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
+    change = max((label_change(small.axis(n), labels)[0] for n, labels in movers), default=0)
+    axis = Axis(1)
+    if resolved.axis is not None:
+        axis = quotient(small.axis(resolved.axis.name), resolved.axis.labels)
+    return Moves.of(axis, size, np.full(size, float(change)))
+
+
+def _listed(resolved: Resolved, graph: Graph) -> Moves:
+    size = resolved.n_positions
+    leaves = np.zeros(size)
+    codes = [np.zeros(0, dtype=np.int64)]
+    for a, b in graph.edges():
+        (ga, pa), (gb, pb) = resolved.place(a), resolved.place(b)
+        stay = (ga == gb) & (ga >= 0) & (pa != pb)
+        codes.append(np.unique(np.minimum(pa, pb)[stay] * size + np.maximum(pa, pb)[stay]))
+        for here, there, at in ((ga, gb, pa), (gb, ga, pb)):
+            out = (here >= 0) & (here != there)
+            np.maximum.at(leaves, at[out], np.where(there[out] >= 0, 2.0, 1.0))
+    found = np.unique(np.concatenate(codes))
+    return Moves(size, np.stack([found // size, found % size], axis=1), leaves)
 
 
 def gram(workload: Workload, size: int) -> tuple[Floats, int]:

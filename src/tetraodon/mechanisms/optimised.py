@@ -188,6 +188,7 @@ def _solve(square: Floats, moves: Moves, tolerance: float) -> tuple[Floats, floa
             x = half @ half.T
             moved += part.moved(x, ends)
             left += part.sign**2 * x.diagonal()[part.place] * leaves
+        moved = np.maximum(moved, 0.0)
         worst = max(float(moved.max(initial=0.0)), float(left.max()))
         if root * worst < value:
             value, best = root * worst, [half.T / math.sqrt(worst) for _, half in found]

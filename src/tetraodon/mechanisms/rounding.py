@@ -43,6 +43,10 @@ def rounded(matrix: Floats, square: Floats, moves: Moves, records: int, bits: in
     [[32768, -32768, -32768], [32768, 32768, -32768]]
     """
     labels, closed = moves.components
+    if float(np.abs(matrix).max(initial=0.0)) * 2.0**bits >= LARGEST:
+        raise Unsupported(
+            "optimised: the rows are too large to be rounded; scale them by their largest move."
+        )
     whole = np.rint(np.ldexp(np.asarray(matrix, dtype=np.float64), bits)).astype(np.int64)
     whole = np.concatenate([whole, _missing(whole, square, moves, max(1, round(MENDED * 2**bits)))])
     order = np.argsort(labels, kind="stable")
