@@ -236,6 +236,7 @@ class MarginalStrategy:
             {
                 "attributes": list(self.asked.names(t)),
                 "rows": cells(self.asked.shape, t),
+                "axis": None if (axis := self.asked.term(t).resolved.axis) is None else axis.name,
                 "expected_error": v,
                 "half_width": self.half_width_of(t),
             }

@@ -94,7 +94,11 @@ def view(entry: Entry, domain: Mapping[str, Mapping[str, Any]]) -> View:
     Raises:
         SpecificationError: the file is not the table that the manifest describes.
     """
-    columns = _columns(entry)
+    return laid_out(entry, columns_of(entry), domain)
+
+
+def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapping[str, Any]]) -> View:
+    """The same, from the columns of a table."""
     by = _texts_of(entry.query.get("by", []))
     body = _texts_of(entry.query[entry.word]) or [""]
     inner = _inner(entry)
@@ -106,12 +110,12 @@ def view(entry: Entry, domain: Mapping[str, Mapping[str, Any]]) -> View:
     coded = {n: _codes(columns[n]) for n in order}
     shape = [len(coded[n][1]) for n in order] + ([] if inner is None else [inner])
     if prod(shape) != entry.rows:
-        raise _misfit(entry)
+        raise misfit(entry)
     for i, n in enumerate(order):
         # Every combination must stand there once, in order: then rows are a block, and nothing is looked up.
         expected = np.arange(shape[i]).reshape([-1 if j == i else 1 for j in range(len(shape))])
         if not (coded[n][0].reshape(shape) == expected).all():
-            raise _misfit(entry)
+            raise misfit(entry)
     named, numbers, texts = _numbers(entry, columns, domain.get(body[0], {}))
     place = {n: i for i, n in enumerate(order)}
     last = len(order) if inner is not None else place[axis_name or ""]
@@ -138,7 +142,8 @@ def view(entry: Entry, domain: Mapping[str, Mapping[str, Any]]) -> View:
     return View(_measured(entry, body[0], unit), clean(unit), axis, clean(listed(groups)), made, named)
 
 
-def _misfit(entry: Entry) -> SpecificationError:
+def misfit(entry: Entry) -> SpecificationError:
+    """The refusal of a file that is not what its manifest says."""
     return SpecificationError(
         f"release {clean(entry.name)!r}: its published file is not the table that the manifest describes."
     )
@@ -155,7 +160,7 @@ def _texts_of(told: Any) -> list[str]:
     return [told] if isinstance(told, str) else [str(n) for n in told]
 
 
-def _columns(entry: Entry) -> dict[str, Any]:
+def columns_of(entry: Entry) -> dict[str, Any]:
     """Columns of the published file as Arrow arrays: attributes as text."""
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -172,10 +177,10 @@ def _columns(entry: Entry) -> dict[str, Any]:
             table = csv.read_csv(io.BytesIO(content), parse_options=parse, convert_options=kinds)
         columns = {n: table.column(n).combine_chunks() for n in table.column_names}
         if set(columns) != {*entry.attributes, *VALUES} or table.num_rows != entry.rows:
-            raise _misfit(entry)
+            raise misfit(entry)
         return {n: c if n in VALUES else c.cast(pa.string()) for n, c in columns.items()}
     except pa.ArrowException:
-        raise _misfit(entry) from None
+        raise misfit(entry) from None
 
 
 def _codes(column: Any) -> tuple[NDArray[Any], tuple[str, ...]]:
@@ -195,7 +200,7 @@ def _inner(entry: Entry) -> int | None:
     found = query.get(listed_under) if listed_under else None
     if listed_under and not isinstance(found, str):
         if not isinstance(found, list) or not found:
-            raise _misfit(entry)
+            raise misfit(entry)
         return len(found)
     return None
 
@@ -203,7 +208,7 @@ def _inner(entry: Entry) -> int | None:
 def _axis_name(entry: Entry, body: Sequence[str]) -> str:
     known = [n for n in body if n in entry.attributes]
     if not known:
-        raise _misfit(entry)
+        raise misfit(entry)
     return entry.axis if entry.axis in known and entry.axis is not None else known[-1]
 
 
@@ -218,7 +223,7 @@ def _numbers(
         return None, [np.asarray(columns[n].cast(pa.float64()), dtype=np.float64) for n in VALUES], None
     except pa.ArrowException:
         if entry.word != "quantiles":
-            raise _misfit(entry) from None
+            raise misfit(entry) from None
     texts = [[str(v) for v in columns[n].to_pylist()] for n in VALUES]
     every = sorted(set().union(*texts))
     spans = _spans(every, spec)

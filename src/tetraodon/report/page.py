@@ -10,18 +10,20 @@ from urllib.parse import quote
 
 from ..exact import show
 from ..release import number
-from .answers import View, view
+from .answers import View
 from .charts import drawing
 from .reading import Document, Entry
 from .summary import WORDS, six
 from .svg import drawn
+from .tables import Sheet, sheets
 from .tradeoff import tradeoff
 from .words import asked, clean, counted, edge, of_unit, percent, rational, safe, size
 
 ALERT = ' class="alert"'
 CHOSEN = ' class="chosen"'
 RELEASED = ' <span class="mark">released</span>'
-COUNTED = ("histogram", "cdf", "ranges")
+COUNTED = ("histogram", "cdf", "ranges", "marginals")
+DRAWN = 7
 KINDS = {"chain": ("running total", "running totals"), "rows": ("row of the query", "rows of the query")}
 NOT_SECRET = (
     "Facts about groups of people (averages, trends, what is typical of a place or a trade) are not secret, even when they "
@@ -40,7 +42,7 @@ def page(document: Document, manifest: str) -> str:
         manifest: the file's name, for the commands that check it.
     """
     style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
-    seen = [view(entry, document.policy.domain) for entry in document.entries]
+    seen = [sheets(entry, document.policy.domain) for entry in document.entries]
     title = safe(document.name) or "Release"
     body = [
         _header(document),
@@ -82,7 +84,7 @@ def _glance(document: Document) -> str:
     return f'<section class="glance" aria-label="In six lines">\n<dl>\n{lines}\n</dl>\n</section>'
 
 
-def _table(document: Document, seen: Sequence[View]) -> str:
+def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
     coverage = {percent(entry.coverage) for entry in document.entries}
     heads = (
         ("Release", ""), ("ε", ' class="n"'), (f"± at {' / '.join(sorted(coverage)) or '95 %'}", ' class="n"'),
@@ -91,7 +93,7 @@ def _table(document: Document, seen: Sequence[View]) -> str:
     head = "".join(f'<th scope="col"{css}>{text}</th>' for text, css in heads)
     rows = []
     for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True)):
-        wide, small = plus_minus(entry, shown)
+        wide, small = plus_minus(entry, shown[0].view)
         told = f'{wide}<span class="small">{small}</span>' if small else wide
         links = " ".join(f'<a href="{_href(f.path)}">{safe(f.form)}</a>' for f in entry.files)
         cells = (
@@ -141,7 +143,7 @@ def smallest(entry: Entry) -> str:
     return "any" if entry.half_width == 0 else number(10 * entry.half_width)
 
 
-def _details(document: Document, seen: Sequence[View]) -> str:
+def _details(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
     articles = [
         _article(i, entry, shown, document)
         for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True), 1)
@@ -149,30 +151,48 @@ def _details(document: Document, seen: Sequence[View]) -> str:
     return '<section class="details">\n<h2>Release by release</h2>\n' + "\n".join(articles) + "\n</section>"
 
 
-def _article(i: int, entry: Entry, seen: View, document: Document) -> str:
-    shown, traded = drawing(entry, seen), tradeoff(entry)
-    notes = "".join(f" <span>{safe(note)}</span>" for note in shown.notes)
-    sure = f" with {percent(entry.coverage)} intervals" if entry.epsilon else ", exact"
+def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
+    traded, drawn_ones = tradeoff(entry), seen[:DRAWN]
     figures = [
-        f'<figure class="data">{drawn(shown.chart, shown.label, f"r{i}")}'
-        f"<figcaption><b>{safe(entry.name)}</b>, published numbers{sure}.{notes}"
-        "</figcaption></figure>"
+        _figure(f"r{i}" if not j else f"r{i}-{j + 1}", entry, sheet) for j, sheet in enumerate(drawn_ones)
     ]
     if traded is not None:
         chart, label = traded
         of = {"mean": " on the total", "quantiles": " on the cumulative count"}.get(entry.word, "")
-        figures.append(
+        figures.insert(
+            1,
             f'<figure class="curve">{drawn(chart, label, f"c{i}")}'
             f"<figcaption><b>± against ε</b>{of}; the dot is what was released."
-            "</figcaption></figure>"
+            "</figcaption></figure>",
         )
+    first, more = figures[:2], figures[2:]
+    rest = f'<div class="figures even">\n{"".join(more)}\n</div>\n' if more else ""
+    if len(seen) > DRAWN:
+        rest += f'<p class="asked">{counted(len(seen) - DRAWN, "further table")} in the file.</p>\n'
     return (
         f'<article id="release-{i}">\n<div class="top">\n<h3>{safe(entry.name)}</h3>\n<p class="asked">{safe(asked(entry))}</p>\n'
-        f'<div class="figures">\n{"".join(figures)}\n</div>\n</div>\n{_evidence(entry, seen, document)}\n</article>'
+        f'<div class="figures">\n{"".join(first)}\n</div>\n</div>\n{rest}{_evidence(entry, seen, document)}\n</article>'
     )
 
 
-def _evidence(entry: Entry, seen: View, document: Document) -> str:
+def _figure(prefix: str, entry: Entry, sheet: Sheet) -> str:
+    """One published table, drawn."""
+    shown = drawing(sheet.entry, sheet.view)
+    notes = "".join(f" <span>{safe(note)}</span>" for note in shown.notes)
+    sure = (
+        f" with {percent(entry.coverage)} intervals"
+        if sheet.entry.half_width != 0 and entry.epsilon
+        else ", exact"
+    )
+    title = safe(sheet.title or entry.name)
+    return (
+        f'<figure class="data">{drawn(shown.chart, shown.label, prefix)}'
+        f"<figcaption><b>{title}</b>, published numbers{sure}.{notes}"
+        "</figcaption></figure>"
+    )
+
+
+def _evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
     cost = f"ε = {rational(entry.epsilon)}, <b>{entry.guarantee}</b>"
     rows = [("Exact cost", f"{cost}; row {entry.ledger_row} of {_ledger(document)}.")]
     if entry.witness is not None and entry.epsilon:
@@ -180,12 +200,23 @@ def _evidence(entry: Entry, seen: View, document: Document) -> str:
         rows.append(("Attained by", f"{told[:1].upper()}{told[1:]}: the {safe(entry.rule)} of the policy."))
     else:
         rows.append(("Attained by", "No edge: nothing published here changes along any edge of the policy."))
-    rows.append(("Noise", _noise(entry, len(seen.groups))))
+    rows.append(("Noise", _noise(entry, len(seen[0].view.groups))))
     if entry.disclosed:
         rows.append(("Without noise", _sentence("; ".join(entry.disclosed), ())))
     rows.append(("Expected error", _error(entry)))
+    if len(seen) > 1:
+        rows.append(("By table", _by_table(seen)))
     told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
     return f'<div class="evidence">\n<div>\n<h4>Evidence</h4>\n<dl>\n{told}\n</dl>\n</div>\n{_considered(entry)}\n</div>'
+
+
+def _by_table(seen: Sequence[Sheet]) -> str:
+    """The ± of every table."""
+    told = [
+        f"<li>{sheet.title}: {'exact' if not sheet.entry.half_width else '± ' + size(sheet.entry.half_width)}</li>"
+        for sheet in seen
+    ]
+    return f"<ul>{''.join(told)}</ul>"
 
 
 def _noise(entry: Entry, groups: int) -> str:
@@ -193,6 +224,12 @@ def _noise(entry: Entry, groups: int) -> str:
         return "None was drawn."
     # Without an order to exploit, every cell of a histogram is a group of its own.
     alone = entry.word == "histogram" and entry.axis not in entry.attributes
+    if entry.tables:
+        listed = "".join(
+            f"<li>{part.number:,} cells of {safe(part.rows)}, scale {rational(part.scale)}</li>"
+            for part in entry.noise
+        )
+        return f"Discrete Laplace on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>"
     each = f" in each of {groups:,} groups" if groups > 1 else ""
     if alone:
         each = f" in each of {entry.rows:,} cells"

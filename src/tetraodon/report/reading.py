@@ -30,6 +30,24 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Table:
+    """One of several tables of a release.
+
+    Attributes:
+        attributes: its columns beside the numbers.
+        rows: its number of rows.
+        axis: the attribute along which it reads, if any has an order.
+        expected_error, half_width: of one of its numbers.
+    """
+
+    attributes: tuple[str, ...]
+    rows: int
+    axis: str | None
+    expected_error: float | None
+    half_width: float | None
+
+
+@dataclass(frozen=True)
 class Considered:
     """One mechanism that was priced, with its error at the ε of the release and along a grid of ε."""
 
@@ -61,6 +79,7 @@ class Entry:
         mechanism: name of the one that ran.
         considered: every mechanism that was priced, best first.
         chosen: index of the one that ran among them.
+        tables: the tables that the file holds one below the other (``Marginals``); none where it is one table.
         content: bytes of one published file, as digested.
     """
 
@@ -80,6 +99,7 @@ class Entry:
     rows: int
     attributes: tuple[str, ...]
     axis: str | None
+    tables: tuple[Table, ...]
     disclosed: tuple[str, ...]
     mechanism: str
     considered: tuple[Considered, ...]
@@ -227,6 +247,7 @@ def _entry(spec: Any, folder: Path, where: str) -> Entry:
         rows=_whole(spec, "rows", where),
         attributes=_texts(spec, "attributes", where),
         axis=None if _take(spec, "axis", where) is None else _text(spec, "axis", where),
+        tables=tuple(_table(t, f"{where}.tables") for t in _list(spec, "tables", where)),
         disclosed=_texts(spec, "disclosed_exactly", where),
         mechanism=_text(spec, "mechanism_name", where),
         considered=_considered(spec, where),
@@ -297,6 +318,18 @@ def _chosen(spec: Mapping[str, Any], where: str) -> int:
         if row["mechanism"] == ran:
             return i
     raise SpecificationError(f"{where}.mechanism: not among those considered.")
+
+
+def _table(spec: Any, where: str) -> Table:
+    if not isinstance(spec, Mapping):
+        raise SpecificationError(f"{where}: tables.")
+    return Table(
+        attributes=_texts(spec, "attributes", where),
+        rows=_whole(spec, "rows", where),
+        axis=None if _take(spec, "axis", where) is None else _text(spec, "axis", where),
+        expected_error=_number_or_none(spec, "expected_error", where),
+        half_width=_number_or_none(spec, "half_width", where),
+    )
 
 
 def _noise(spec: Any, where: str) -> Noise:

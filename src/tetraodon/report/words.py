@@ -146,8 +146,18 @@ def asked(entry: Entry) -> str:
     """A query in words."""
     query, by = entry.query, list(_names(entry.query.get("by", [])))
     word, body = entry.word, query[entry.word]
+    if word == "marginals":
+        body = [listed(t.attributes, 12) for t in entry.tables]
     names = listed(list(_names(body)), 12)
-    if word == "histogram":
+    if word == "marginals":
+        count, kinds = len(body), {len(t.attributes) for t in entry.tables}
+        each = (
+            f"all {counted(count, 'table')} of {counted(kinds.pop(), 'attribute')}" if len(kinds) == 1 else ""
+        )
+        told = "Number of records in " + (
+            each if count > 6 and each else f"{counted(count, 'table')}: {'; '.join(body)}"
+        )
+    elif word == "histogram":
         told = f"Number of records for every {names}"
     elif word == "cdf":
         told = f"Number of records at or below every value of {names}"
