@@ -1,9 +1,7 @@
-"""From a declaration of secrets and a domain to a ``Graph``, and declarations to and from plain specifications."""
+"""From a declaration of secrets and a domain to a ``Graph``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,27 +10,27 @@ from .attributes import Attribute, Point
 from .axes import MAX_ARRAY, MAX_PAIRS, Axis, Ints
 from .balls import Ball, ball
 from .domain import Domain
-from .errors import SpecificationError, Unsupported, unknown
-from .graphs import (
-    LISTABLE,
+from .errors import SpecificationError, Unsupported
+from .graphs import LISTABLE, Graph, _canonical
+from .lattice import Blocks, Lattice
+from .lengths import measured
+from .metrics import L1, L2, Discrete, Haversine, threshold
+from .nearness import plane_reach, sphere_reach
+from .numeric import Spacing
+from .secrets import (
     AttributeSecrets,
     AttributeWise,
     Cut,
     Edges,
     Full,
-    Graph,
     Nothing,
     Partition,
     Secrets,
     Within,
-    _canonical,
+    secrets_from_spec,
 )
-from .lattice import Blocks, Lattice
-from .lengths import measured
-from .metrics import L1, L2, Discrete, Haversine, metric_from_spec, threshold
-from .nearness import plane_reach, sphere_reach
-from .numeric import Spacing
-from .reading import RAW, kind_of, listed, single, table, wrong_kind
+
+__all__ = ["attribute_axis", "bind", "secrets_from_spec"]
 
 
 def bind(secrets: Secrets, domain: Domain) -> Graph:
@@ -384,100 +382,3 @@ def _tuples(domain: Domain, values: list[Any], where: str) -> Ints:
         cells = [domain[n].cell(v, f"{where}.{n}") for n, v in zip(domain.names, value, strict=True)]
         codes.append(int(domain.encode(cells)))
     return np.array(codes, dtype=np.int64)
-
-
-def secrets_from_spec(spec: Any, where: str = "policy.secrets") -> Secrets:
-    """The declaration that ``to_spec`` wrote, or ``[policy.secrets]`` of a settings file.
-
-    >>> secrets_from_spec({"within": 100, "on": "capital_loss"})
-    Within(theta=100, on='capital_loss', metric=None)
-    """
-    if spec == "attribute-wise":
-        return AttributeWise()
-    if isinstance(spec, str) or (isinstance(spec, Mapping) and _is_one(spec)):
-        return _attribute_secrets(spec, where)
-    told = table(spec, where, "'full', 'attribute-wise', 'nothing' or a table of attributes")
-    return AttributeWise({n: _attribute_secrets(s, f"{where}.{n}") for n, s in told.items()})
-
-
-def _is_one(spec: Mapping[str, Any]) -> bool:
-    """Whether a table is one declaration, and not a table of attributes that bear the words of declarations."""
-    within, partition = spec.get("within"), spec.get("partition")
-    return (
-        (within is not None and within not in ("full", "nothing") and not isinstance(within, Mapping))
-        or isinstance(spec.get("edges"), list | tuple)
-        or (isinstance(partition, Mapping) and not {"within", "edges", "partition"} & set(partition))
-    )
-
-
-def _attribute_secrets(spec: Any, where: str) -> AttributeSecrets:
-    with _keyed(where):
-        return _one_graph(spec, where)
-
-
-@contextmanager
-def _keyed(where: str) -> Iterator[None]:
-    """Errors of the classes, which begin with a class, begin with the key that the class has in settings."""
-    try:
-        yield
-    except SpecificationError as error:
-        text = str(error)
-        if text.startswith(("Within", "Partition", "Edges")):
-            text = f"{where}.{text[0].lower()}{text[1:]}"
-        raise type(error)(text) from None
-    except RAW:
-        raise wrong_kind(where) from None
-
-
-def _one_graph(spec: Any, where: str) -> AttributeSecrets:
-    if isinstance(spec, str) and spec == "full":
-        return Full()
-    if isinstance(spec, str) and spec == "nothing":
-        return Nothing()
-    if isinstance(spec, Mapping):
-        rest = dict(spec)
-        on = rest.pop("on", None)
-        if "within" in rest:
-            theta, metric = rest.pop("within"), rest.pop("metric", None)
-            _no_more(rest, where, ("within", "on", "metric"))
-            return Within(theta, on, None if metric is None else metric_from_spec(metric, where))
-        if "edges" in rest:
-            pairs = rest.pop("edges")
-            _no_more(rest, where, ("edges", "on"))
-            return Edges(pairs, on)
-        if "partition" in rest:
-            expected = "a table such as { blocks = 4 }"
-            inner = table(rest.pop("partition"), f"{where}.partition", expected)
-            _no_more(rest, where, ("partition",))
-            blocks, by, on = inner.pop("blocks", None), inner.pop("by", None), inner.pop("on", on)
-            _no_more(inner, f"{where}.partition", ("blocks", "by", "on"))
-            return Partition(blocks, by=None if by is None else _blocks(by, f"{where}.partition.by"), on=on)
-    raise SpecificationError(
-        f"{where}: 'full', 'nothing', or one of within, partition, edges in a table; given: {kind_of(spec)}."
-    )
-
-
-def _blocks(by: Any, where: str) -> Any:
-    """The blocks of a partition: a table, a list of [value, block] pairs, or { cells = [blocks in cell order] }."""
-    if isinstance(by, Mapping):
-        if set(by) == {"cells"}:
-            return listed(by["cells"], f"{where}.cells", "a list of blocks in cell order")
-        return by
-    expected = "a table from values to blocks, or a list of [value, block] pairs"
-    told: dict[Any, Any] = {}
-    for pair in listed(by, where, expected):
-        if len(listed(pair, where, expected)) != 2:
-            raise SpecificationError(f"{where}: {expected}.")
-        value, block = pair
-        key = tuple(value) if isinstance(value, list) else value
-        for part in key if isinstance(key, tuple) else (key,):
-            single(part, where)
-        single(block, where)
-        if told.setdefault(key, block) != block:
-            raise SpecificationError(f"{where}: two blocks for one value.")
-    return told
-
-
-def _no_more(rest: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
-    for key in rest:
-        raise unknown(where, "key", key, known)

@@ -13,7 +13,10 @@ from typing import Any
 
 from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric, Point
 from .domain import Domain
-from .errors import DataError, Unsupported
+from .errors import Unsupported
+from .readable import check_readable, kind_of
+
+__all__ = ["cells_expression", "check_readable", "encoded"]
 
 CASES = 64
 SMALL = 2**31
@@ -24,39 +27,6 @@ _NUMBER = rf"^{_BLANK}[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[iI][nN
 
 
 _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
-
-
-# What a column must be
-
-
-def kind_of(dtype: Any) -> str:
-    """How columns of an Ibis type are read: "integer", "float", "decimal", "text", "boolean" or "none of these"."""
-    for kind, test in (
-        ("integer", dtype.is_integer()), ("float", dtype.is_floating()), ("decimal", dtype.is_decimal()),
-        ("text", dtype.is_string()), ("boolean", dtype.is_boolean()),
-    ):  # fmt: skip
-        if test:
-            return kind
-    return "none of these"
-
-
-def check_readable(attribute: Attribute, dtype: Any, where: str, name: str) -> None:
-    """Refuses a column whose declared type an attribute cannot be read from; no row is looked at.
-
-    Raises:
-        DataError: names the column, its type, and what to do.
-    """
-    of_text = isinstance(attribute, Categorical) and not attribute.of_integers
-    kinds = ("text", "integer", "boolean") if of_text else ("integer", "float", "decimal", "text")
-    if kind_of(dtype) in kinds:
-        return
-    given = "of an unknown type" if dtype.is_unknown() else str(dtype).partition("(")[0].partition("<")[0]
-    if of_text and kind_of(dtype) in ("float", "decimal"):
-        fix = "declare its codes as integers, or convert the column to text"
-    else:
-        fix = "convert the column"
-    what = "text categories" if of_text else f"{attribute.kind} values"
-    raise DataError(f"{where}: column {name!r} is {given}; {what} are read from {', '.join(kinds)}: {fix}.")
 
 
 # Cells
