@@ -131,7 +131,7 @@ def test_all_or_nothing() -> None:
     made = session("1")
     wanted = [
         Request(td.Histogram("age"), epsilon("3/4"), "a"),
-        Request(td.Histogram("sex"), epsilon("1/2"), "b"),
+        Request(td.CDF("age"), epsilon("1/2"), "b"),
     ]
     with pytest.raises(BudgetError):
         made.release_all(wanted)

@@ -1,4 +1,4 @@
-"""What the rows of a ledger say: the first row's binding, charges, and what came of them."""
+"""What the rows of a ledger say: the first row's binding, policies declared later, charges, and what came of them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from .chain import Row, plain
-from .errors import SpecificationError, Unsupported
+from .errors import SpecificationError
+from .loss import Loss
 from .noise import fresh_name
 
 Spec: TypeAlias = Mapping[str, Any] | str
-_FORMAT = 1
+_FORMAT = 2
+FLAGS = ("histogram", "row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +25,24 @@ class Charge:
 
     Args:
         name, edition: what is released, of which edition of the data ("" for data without editions).
-        epsilon: exact, 0 or more; 0 records a disclosure that costs nothing but must be known later.
+        loss: under the policy that it was priced for; 0 records a disclosure that costs nothing but must be known later.
         query, mechanism: their specs.
         strategy: SHA-256 of the strategy matrix and its scales ("" where there is none).
-        cost: the cost function c(x, y) on pairs of the base domain, as a spec; later policies price by it.
+        cost: the cost function c(x, y) on pairs of the base domain, as ``composition.cost_spec`` writes it; other policies
+            price by it.
         again: the name was released before and is meant to be drawn and charged afresh.
-        flag: "histogram": the output depends on counts alone.
+        flag: "histogram": the output depends on counts alone; "row": outputs are attached to records.
         disclosures: what goes out exactly beside it, in words or as specs.
     Raises:
-        SpecificationError: a field of the wrong kind, a negative or inexact epsilon, a float inside a spec.
+        SpecificationError: a field of the wrong kind, a float inside a spec.
 
-    >>> Charge("losses", "2025", Fraction(-1, 2), {}, {}, "", {}, "p1")
-    Traceback (most recent call last):
-    tetraodon.errors.SpecificationError: charge.epsilon: must be 0 or more.
+    >>> Charge("losses", "2025", Loss("epsilon", Fraction(1, 2)), {}, {}, "", {}, "p1").loss.show()
+    'epsilon 0.5'
     """
 
     name: str
     edition: str
-    epsilon: Fraction
+    loss: Loss
     query: Spec
     mechanism: Spec
     strategy: str
@@ -55,14 +57,13 @@ class Charge:
         _require_text("charge.policy_hash", self.policy_hash)
         if not isinstance(self.edition, str) or not isinstance(self.strategy, str):
             raise SpecificationError("charge: edition and strategy must be text ('' where there is none).")
-        if _require_fraction("charge.epsilon", self.epsilon) < 0:
-            raise SpecificationError("charge.epsilon: must be 0 or more.")
+        if not isinstance(self.loss, Loss):
+            raise SpecificationError(f"charge.loss: a Loss, not {type(self.loss).__name__}.")
+        plain("charge.loss", self.loss.amount)
         if not isinstance(self.again, bool):
             raise SpecificationError("charge.again: must be True or False.")
-        if self.flag != "histogram":
-            raise Unsupported(
-                "charge.flag: only releases that depend on counts alone can be charged ('histogram')."
-            )
+        if self.flag not in FLAGS:
+            raise SpecificationError("charge.flag: 'histogram' or 'row'.")
         if not isinstance(self.disclosures, list | tuple):
             raise SpecificationError("charge.disclosures: must be a list, even of one.")
         for key in ("query", "mechanism", "cost", "disclosures"):  # own copies: the caller's may change later
@@ -71,7 +72,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: its kind ("created", "charge" or "published"), time (ISO 8601, UTC), hash, and all that it says."""
+    """One row: its kind ("created", "policy", "charge" or "published"), time (ISO 8601, UTC), hash, and all that it says."""
 
     seq: int
     kind: str
@@ -81,36 +82,63 @@ class Entry:
     charge: Charge | None = None
 
 
-_CHARGE = tuple(Charge.__dataclass_fields__)
+_CHARGE = tuple(name for name in Charge.__dataclass_fields__ if name != "loss")
 _KEYS = {
-    "created": {"format", "identity", "data", "domain_hash", "policy", "policy_hash", "unit", "epsilon"},
-    "charge": set(_CHARGE),
+    "created": {
+        "format", "identity", "data", "domain_hash", "policy", "policy_hash", "unit", "total", "delta"
+    },
+    "policy": {"policy", "policy_hash"},
+    "charge": {*_CHARGE, "unit", "amount"},
     "published": {"charge", "digests"},
-}
+}  # fmt: skip
 
 
 def created_body(
-    data: str, domain_hash: str, policy: Spec, policy_hash: str, epsilon: Fraction
+    data: str, domain_hash: str, policy: Spec, policy_hash: str, total: Loss, delta: Fraction | None
 ) -> dict[str, Any]:
     """The first row. Its identity is random: a ledger that is deleted and made anew has no head in common with the old.
 
     Raises:
-        SpecificationError: an empty text, a total that is not an exact Fraction above 0, a float in the policy.
+        SpecificationError: an empty text, a total that is not above 0, a δ without ρ or outside (0, 1), ρ without δ, a
+            float in the policy.
     """
-    for key, text in (("data", data), ("domain_hash", domain_hash), ("policy_hash", policy_hash)):
+    for key, text in (("data", data), ("domain_hash", domain_hash)):
         _require_text(f"ledger.{key}", text)
-    if _require_fraction("ledger.epsilon", epsilon) <= 0:
-        raise SpecificationError("ledger.epsilon: the total must be above 0.")
-    bound = {"data": data, "domain_hash": domain_hash, "policy_hash": policy_hash}
-    made = {"kind": "created", "format": _FORMAT, "identity": fresh_name(16), "unit": "epsilon"}
-    return {**made, **bound, "policy": plain("ledger.policy", policy), "epsilon": str(epsilon)}
+    if not isinstance(total, Loss):
+        raise SpecificationError(f"ledger.total: a Loss, not {type(total).__name__}.")
+    if total.is_zero:
+        raise SpecificationError(f"ledger.{total.unit}: the total must be above 0.")
+    plain(f"ledger.{total.unit}", total.amount)
+    if total.unit == "epsilon" and delta is not None:
+        raise SpecificationError("ledger.delta: goes with a total in rho; a total in epsilon has none.")
+    if total.unit == "rho":
+        if not isinstance(delta, Fraction) or not 0 < delta < 1:
+            raise SpecificationError("ledger.delta: a total in rho needs an exact Fraction between 0 and 1.")
+        plain("ledger.delta", delta)
+    made = {
+        "kind": "created",
+        "format": _FORMAT,
+        "identity": fresh_name(16),
+        "data": data,
+        "domain_hash": domain_hash,
+    }
+    bound = {key: value for key, value in policy_body(policy, policy_hash).items() if key != "kind"}
+    account = {"unit": total.unit, "total": str(total.amount), "delta": None if delta is None else str(delta)}
+    return made | bound | account
+
+
+def policy_body(policy: Spec, policy_hash: str) -> dict[str, Any]:
+    """A row that declares one more policy, in force from now on and for all that was released before."""
+    _require_text("ledger.policy_hash", policy_hash)
+    return {"kind": "policy", "policy": plain("ledger.policy", policy), "policy_hash": policy_hash}
 
 
 def charge_body(charge: Charge) -> dict[str, Any]:
     """A row that charges."""
     if not isinstance(charge, Charge):
         raise SpecificationError(f"ledger: only a Charge can be charged, got {type(charge).__name__}.")
-    return {"kind": "charge", **{key: getattr(charge, key) for key in _CHARGE}}
+    told = {key: getattr(charge, key) for key in _CHARGE}
+    return {"kind": "charge", "unit": charge.loss.unit, "amount": str(charge.loss.amount), **told}
 
 
 def published_body(seq: int, digests: Mapping[str, str]) -> dict[str, Any]:
@@ -138,13 +166,16 @@ def entry_of(row: Row) -> Entry | None:
         if not isinstance(time, str) or set(body) != _KEYS[kind] | {"kind", "time"}:
             return None
         if kind == "created":
-            if (body["format"], body["unit"]) != (_FORMAT, "epsilon"):
+            if body["format"] != _FORMAT:
                 return None
-            total = _stored_fraction(body["epsilon"])
-            created_body(body["data"], body["domain_hash"], body["policy"], body["policy_hash"], total)
+            delta = None if body["delta"] is None else _stored_fraction(body["delta"])
+            total = Loss(body["unit"], _stored_fraction(body["total"]))
+            created_body(body["data"], body["domain_hash"], body["policy"], body["policy_hash"], total, delta)
+        elif kind == "policy":
+            policy_body(body["policy"], body["policy_hash"])
         elif kind == "charge":
-            priced = {"epsilon": _stored_fraction(body["epsilon"])}
-            charge = Charge(**{key: body[key] for key in _CHARGE} | priced)
+            loss = Loss(body["unit"], _stored_fraction(body["amount"]))
+            charge = Charge(loss=loss, **{key: body[key] for key in _CHARGE})
         else:
             published_body(body["charge"], body["digests"])
     except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):
@@ -161,10 +192,3 @@ def _stored_fraction(text: object) -> Fraction:
 def _require_text(where: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip():
         raise SpecificationError(f"{where}: must be a text that is not empty.")
-
-
-def _require_fraction(where: str, value: object) -> Fraction:
-    if not isinstance(value, Fraction):
-        raise SpecificationError(f"{where}: must be an exact Fraction; tetraodon.exact.exact reads numbers.")
-    plain(where, value)
-    return value

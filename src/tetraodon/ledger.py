@@ -4,6 +4,9 @@ A ledger is one SQLite file with one table of hash-chained rows (see ``chain``):
 moved without its neighbours showing it. A charge is decided and stored in one transaction, on disk before the call
 returns and so before noise is drawn: a crash or a race can charge too much, never too little.
 
+The account is in ε, or in ρ with a declared δ, and holds under every policy that was ever declared for the data
+(``composition``): each release is priced under each of them, and the largest joint loss is what is spent.
+
 What the chain cannot do: whoever may write the file may also rebuild it whole, or put back an older copy. Every
 manifest carries the ledger's head, and ``verify`` finds a ledger that no longer contains one of them; without a
 manifest a rolled-back file cannot be told from an honest one.
@@ -18,16 +21,28 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from .accounts import (
+    Account,
+    accounts_of,
+    beyond,
+    cover,
+    declared_by,
+    declaring,
+    followed,
+    policies_of,
+    spent_of,
+    total_of,
+    understated,
+    unit_of,
+)
 from .chain import Book, File, Memory, PathText, Row, broken_links, locate, seal
+from .composition import InForce, in_force, loss_under
 from .entries import Charge, Entry, Spec, charge_body, created_body, entry_of, published_body
-from .errors import BudgetError, LedgerError, PolicyError
-from .exact import show
+from .errors import BudgetError, LedgerError
+from .loss import Loss, Unit
+from .policy import Policy
 
-__all__ = ["AlreadyReleased", "Charge", "Entry", "Ledger", "MixedPolicies", "Verification", "verify"]
-
-
-class MixedPolicies(LedgerError, PolicyError):
-    """The ledger was made for another policy, and one ledger holds one policy. Nothing was spent."""
+__all__ = ["Account", "AlreadyReleased", "Charge", "Entry", "Ledger", "Verification", "verify"]
 
 
 class AlreadyReleased(LedgerError):
@@ -46,17 +61,16 @@ class Verification:
 
 
 class Ledger:
-    """A privacy account whose charges add up exactly, over all editions, to no more than its total.
+    """A privacy account whose loss, over all editions and under every policy in force, never exceeds its total.
 
-    All charges are priced under one policy, so their losses add along each of its edges: spent = Σ ε_i (basic
-    composition, derived). Nothing is cached and no connection outlives a call: threads, forked processes and other
-    ``Ledger`` objects may share one file.
+    Nothing is cached and no connection outlives a call: threads, forked processes and other ``Ledger`` objects may share
+    one file.
 
     >>> tax = {"data": "tax", "domain_hash": "d1", "policy": {"secrets": "full"}, "policy_hash": "p1"}
-    >>> ledger = Ledger.in_memory(**tax, epsilon=Fraction(1))
-    >>> ledger.charge(Charge("losses", "2025", Fraction(3, 4), {"cdf": "loss"}, "ordered", "", {}, "p1"))
+    >>> ledger = Ledger.in_memory(**tax, total=Loss("epsilon", Fraction(1)))
+    >>> ledger.charge(Charge("losses", "2025", Loss("epsilon", Fraction(3, 4)), {"cdf": "loss"}, "ordered", "", {}, "p1"))
     2
-    >>> ledger.charge(Charge("ages", "2026", Fraction(1, 2), {"cdf": "age"}, "ordered", "", {}, "p1"))
+    >>> ledger.charge(Charge("ages", "2026", Loss("epsilon", Fraction(1, 2)), {"cdf": "age"}, "ordered", "", {}, "p1"))
     Traceback (most recent call last):
     tetraodon.errors.BudgetError: ledger (in memory): 'ages' asks for epsilon 0.5; 0.25 of 1 is left. Nothing was spent.
     >>> ledger.remaining
@@ -76,29 +90,52 @@ class Ledger:
         domain_hash: str,
         policy: Spec,
         policy_hash: str,
-        epsilon: Fraction,
+        total: Loss,
+        delta: Fraction | None = None,
     ) -> Ledger:
-        """The ledger at ``path``, created if there is none, bound to this data, domain, policy and total (above 0).
+        """The ledger at ``path``, created if there is none, bound to this data, domain and total (above 0).
+
+        A policy that it does not hold yet is declared: all that was released is priced under it, and it is in force from
+        now on, beside the others.
+
+        Args:
+            total: in ε, or in ρ.
+            delta: the δ at which ρ is read as (ε, δ); for a total in ρ only.
 
         Raises:
-            SpecificationError: an argument of the wrong kind, or a total that is not above 0.
+            SpecificationError: an argument of the wrong kind, a total that is not above 0, ρ without δ.
             LedgerError: the file is no ledger, cannot be written, was tampered with, or is bound to other data,
                 another domain or another total; the message says which, and what to do.
-            MixedPolicies: all of that fits, but it was made for another policy.
+            BudgetError: what was released already would exceed the total under this policy; nothing was declared.
+            PolicyError: this policy holds secret what went out exactly, or a release cannot be priced under it; nothing
+                was declared.
         """
-        asked = created_body(data, domain_hash, policy, policy_hash, epsilon)
+        asked = created_body(data, domain_hash, policy, policy_hash, total, delta)
         store = File(locate(path), writable=True)
         store.create(asked)
         ledger = cls(store)
-        ledger._append([], lambda entries: _match(str(ledger), entries[0].body, asked))
+
+        def match(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+            _match(str(ledger), entries[0].body, asked)
+            return []
+
+        ledger._append(match)
+        ledger._declare(asked["policy"], policy_hash)
         return ledger
 
     @classmethod
     def in_memory(
-        cls, *, data: str, domain_hash: str, policy: Spec, policy_hash: str, epsilon: Fraction
+        cls,
+        *,
+        data: str,
+        domain_hash: str,
+        policy: Spec,
+        policy_hash: str,
+        total: Loss,
+        delta: Fraction | None = None,
     ) -> Ledger:
         """A ledger that ends with this process; arguments and ``SpecificationError`` as for ``open``."""
-        return cls(Memory(created_body(data, domain_hash, policy, policy_hash, epsilon)))
+        return cls(Memory(created_body(data, domain_hash, policy, policy_hash, total, delta)))
 
     @classmethod
     def read(cls, path: PathText) -> Ledger:
@@ -128,20 +165,57 @@ class Ledger:
         return _sound(str(self), self._store.book())
 
     @property
+    def unit(self) -> Unit:
+        """What the account counts: "epsilon", or "rho"."""
+        return unit_of(self.entries)
+
+    @property
     def total(self) -> Fraction:
         """The budget, fixed at creation."""
-        return _total(self.entries)
+        return total_of(self.entries)
+
+    @property
+    def delta(self) -> Fraction | None:
+        """The declared δ of an account in ρ."""
+        told = self.entries[0].body["delta"]
+        return None if told is None else Fraction(told)
+
+    @property
+    def accounts(self) -> tuple[Account, ...]:
+        """The joint loss of all charges, over all editions, under every policy in force, oldest first."""
+        return accounts_of(self.entries)
 
     @property
     def spent(self) -> Fraction:
-        """The exact sum of all charges, over all editions."""
-        return _spent(self.entries)
+        """The largest joint loss of all charges over the policies in force."""
+        return spent_of(self.entries)
 
     @property
     def remaining(self) -> Fraction:
-        """``total - spent`` at one moment."""
+        """``total - spent`` at one moment: what any release may still cost."""
         entries = self.entries
-        return _total(entries) - _spent(entries)
+        return total_of(entries) - spent_of(entries)
+
+    def remaining_within(self, cells: Mapping[str, int]) -> Fraction:
+        """What is left for releases about the records that have this cell of each named attribute, which no edge changes."""
+        entries = self.entries
+        charges = [entry.charge for entry in entries if entry.charge]
+        spent = Fraction(0)
+        declared = policies_of(entries)
+        by_hash = {policy.hash: policy for _, policy in declared}
+        for each in in_force(declared):
+            spent = max(spent, loss_under(each.policy, charges, unit_of(entries), by_hash, cells).value)
+        return total_of(entries) - spent
+
+    @property
+    def declared(self) -> tuple[Entry, ...]:
+        """The rows that declare policies: the first, and every later one."""
+        return tuple(declared_by(self.entries).values())
+
+    @property
+    def policies(self) -> tuple[InForce, ...]:
+        """Every policy in force, with its secret graph and known counts."""
+        return in_force(policies_of(self.entries))
 
     @property
     def head(self) -> str:
@@ -155,34 +229,65 @@ class Ledger:
             (entry, what)
             for entry in self.entries
             if (charge := entry.charge)
-            for what in charge.disclosures or ((charge.query,) if charge.epsilon == 0 else ())
+            for what in charge.disclosures or ((charge.query,) if charge.loss.is_zero else ())
         )
+
+    def declare(self, policy: Policy) -> None:
+        """Put one more policy in force, over the same domain; does nothing if it is in force already.
+
+        Raises:
+            BudgetError, PolicyError: as for ``open``.
+        """
+        self._declare(policy.to_spec(), policy.hash)
+
+    def _declare(self, spec: Spec, policy_hash: str) -> None:
+        def declare(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+            return declaring(str(self), entries, spec, policy_hash)
+
+        if declare(self.entries):  # the history is priced before the file is locked
+            self._append(declare)
 
     def charge(self, charge: Charge) -> int:
         """Store one charge durably and return its row number; only then may noise be drawn.
 
         Raises:
-            BudgetError: the sum over all editions would exceed the total; nothing was spent.
+            BudgetError: the joint loss over all editions would exceed the total under some policy in force; nothing was
+                spent.
+            PolicyError: a policy in force holds secret what would go out exactly; nothing was spent.
             AlreadyReleased: the name is taken in this edition and ``again`` is False; nothing was spent.
-            MixedPolicies: priced under another policy than the ledger's; nothing was spent.
-            LedgerError: the chain is broken or the file cannot be written; the message says what was spent.
+            LedgerError: priced under a policy that was not declared; the chain is broken or the file cannot be written; the
+                message says what was spent.
         """
         return self.charge_all([charge])[0]
 
     def charge_all(self, charges: Sequence[Charge]) -> tuple[int, ...]:
         """Store all of these charges in one transaction, or none; row numbers in the same order. Raises as ``charge``.
 
-        >>> tiny = Ledger.in_memory(data="t", domain_hash="d", policy={}, policy_hash="p", epsilon=Fraction(1))
-        >>> tiny.charge_all([Charge(name, "", Fraction(1, 2), {}, {}, "", {}, "p") for name in ("a", "b")])
+        >>> half = Loss("epsilon", Fraction(1, 2))
+        >>> tiny = Ledger.in_memory(data="t", domain_hash="d", policy={}, policy_hash="p", total=Loss("epsilon", Fraction(1)))
+        >>> tiny.charge_all([Charge(name, "", half, {}, {}, "", {}, "p") for name in ("a", "b")])
         (2, 3)
         """
         wanted = list(charges)
         bodies = [charge_body(each) for each in wanted]
-        return self._append(bodies, lambda entries: _allow(str(self), entries, wanted))
+
+        def allow(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+            _allow(str(self), entries, wanted)
+            return bodies
+
+        return self._append(allow)
 
     def check(self, charges: Iterable[Charge]) -> None:
         """Raise what ``charge_all`` would raise now; writes nothing. The decision itself is made when charging."""
         _allow(str(self), self.entries, list(charges))
+
+    def after(self, charges: Sequence[Charge], policy: Policy) -> tuple[Account, ...]:
+        """The accounts as they would stand if ``policy`` were declared and these were charged; writes nothing.
+
+        Raises:
+            PolicyError: something has no price under some policy in force.
+        """
+        return accounts_of(followed(self.entries, charges, policy))
 
     def published(self, seq: int, digests: Mapping[str, str]) -> int:
         """Record what came of the charge in row ``seq``; returns the new row's number.
@@ -195,21 +300,20 @@ class Ledger:
         """
         body = published_body(seq, digests)
 
-        def is_charge(entries: tuple[Entry, ...]) -> None:
+        def is_charge(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
             if not any(entry.charge and entry.seq == seq for entry in entries):
                 raise LedgerError(f"{self}: row {seq} is no charge; pass the number that charge() returned.")
+            return [body]
 
-        return self._append([body], is_charge)[0]
+        return self._append(is_charge)[0]
 
-    def _append(
-        self, bodies: Sequence[Mapping[str, Any]], allow: Callable[[tuple[Entry, ...]], None]
-    ) -> tuple[int, ...]:
-        """Row numbers of ``bodies``, once ``allow`` has seen the sound ledger that they follow."""
+    def _append(self, bodies: Callable[[tuple[Entry, ...]], Sequence[Mapping[str, Any]]]) -> tuple[int, ...]:
+        """Numbers of the rows that ``bodies`` returns for the sound ledger that they follow; none if it raises."""
 
         def decide(book: Book) -> tuple[Row, ...]:
-            allow(_sound(str(self), book))
+            entries = _sound(str(self), book)
             rows = [book.rows[-1]]
-            for body in bodies:
+            for body in bodies(entries):
                 rows.append(seal(rows[-1], body))
             return tuple(rows[1:])
 
@@ -219,8 +323,9 @@ class Ledger:
 def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     """Check a whole ledger: every link of the chain, every sum, and that it holds the head of each manifest.
 
-    Finds edited, removed and reordered rows, changed totals, spending beyond the total, and a file older than (or
-    other than) the one that a manifest was written from. A charge that was never published is a warning: it is what
+    Finds edited, removed and reordered rows, changed totals, charges that state less than their rows cost, spending
+    beyond the total under any policy in force, and a file older than (or other than) the one that a manifest was written
+    from. A charge that was never published is a warning: it is what
     a crash between charge and publication leaves, and its budget stays spent.
 
     Raises:
@@ -228,6 +333,8 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     """
     book = File(locate(path), writable=False).book()
     entries, problems = _inspect(book)
+    if not problems:
+        problems += understated(entries)
     hashes = {row[3] for row in book.rows}
     for manifest in manifests:
         try:
@@ -240,7 +347,7 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
             problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
     warnings = tuple(
-        f"row {entry.seq}: {_called(charge)}, epsilon {show(charge.epsilon)}, {entry.time}: charged, never published."
+        f"row {entry.seq}: {_called(charge)}, {charge.loss.show()}, {entry.time}: charged, never published."
         for entry in entries
         if (charge := entry.charge) and entry.seq not in done
     )
@@ -259,18 +366,19 @@ def _inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
     ]
     if [entry.seq for entry in entries if entry.kind == "created"] != [1]:
         return entries, [*problems, "row 1, and no other row, must say what the ledger was made for."]
-    total, spent, charged = _total(entries), Fraction(0), set()
+    charged, declared, unit = set[int](), set[str](), unit_of(entries)
     for entry in entries:
-        if entry.charge:
+        if entry.kind in ("created", "policy"):
+            declared.add(entry.body["policy_hash"])
+        elif entry.charge:
             charged.add(entry.seq)
-            spent += entry.charge.epsilon
-            if spent > total >= spent - entry.charge.epsilon:
-                problems.append(f"row {entry.seq} spends beyond the total: {show(spent)} of {show(total)}.")
-            if entry.charge.policy_hash != entries[0].body["policy_hash"]:
-                problems.append(f"row {entry.seq} was priced under another policy than the ledger's.")
-        elif entry.kind == "published" and entry.body["charge"] not in charged:
+            if entry.charge.loss.unit == "rho" and unit == "epsilon":
+                problems.append(f"row {entry.seq} charges rho to an account in epsilon.")
+            if entry.charge.policy_hash not in declared:
+                problems.append(f"row {entry.seq} was priced under a policy that no row before it declares.")
+        elif entry.body["charge"] not in charged:
             problems.append(f"row {entry.seq} publishes a charge that does not stand before it.")
-    return entries, problems
+    return entries, problems or beyond(entries)
 
 
 def _sound(where: str, book: Book) -> tuple[Entry, ...]:
@@ -284,7 +392,13 @@ def _sound(where: str, book: Book) -> tuple[Entry, ...]:
 
 def _match(where: str, bound: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     """Refuse a ledger that is bound to something other than what is asked for."""
-    words = {"data": "the data's name", "domain_hash": "the domain", "epsilon": "the total epsilon"}
+    words = {
+        "data": "the data's name",
+        "domain_hash": "the domain",
+        "unit": "the unit of the budget",
+        "total": f"the total {bound['unit']}",
+        "delta": "delta",
+    }
     differ = [
         f"{said} is {bound[key]} in the ledger and {asked[key]} here"
         for key, said in words.items()
@@ -295,19 +409,10 @@ def _match(where: str, bound: Mapping[str, Any], asked: Mapping[str, Any]) -> No
             f"{where}: {'; '.join(differ)}. Nothing was spent. Use the ledger made for this data, or declare what "
             "`tetraodon ledger show` prints."
         )
-    _same_policy(where, "this policy", bound, asked["policy_hash"])
-
-
-def _same_policy(where: str, what: str, bound: Mapping[str, Any], policy_hash: str) -> None:
-    if bound["policy_hash"] != policy_hash:
-        raise MixedPolicies(
-            f"{where}: {what} ({policy_hash}) is not the one it was made for ({bound['policy_hash']}), and "
-            "losses under different policies do not add. Nothing was spent. Go back to the ledger's policy."
-        )
 
 
 def _allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> None:
-    """Refuse charges of another policy, of a name that is taken, or beyond what is left."""
+    """Refuse charges of an undeclared policy, of a name that is taken, or beyond what is left."""
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
     taken = {
         (entry.charge.name, entry.charge.edition): (
@@ -318,31 +423,25 @@ def _allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> 
         for entry in entries
         if entry.charge
     }
+    declared, unit = declared_by(entries), unit_of(entries)
     for each in wanted:
-        _same_policy(where, f"the policy of {_called(each)}", entries[0].body, each.policy_hash)
+        if each.policy_hash not in declared:
+            raise LedgerError(
+                f"{where}: {_called(each)} was priced under a policy ({each.policy_hash}) that the ledger does not hold. "
+                "Nothing was spent. Open the ledger with that policy first."
+            )
+        if each.loss.unit == "rho" and unit == "epsilon":
+            raise BudgetError(
+                f"{where}: {_called(each)} asks for {each.loss.show()}, but the budget is in epsilon, which Gaussian noise "
+                "has none of. Nothing was spent. Open a ledger with rho and delta."
+            )
         before = taken.get((each.name, each.edition))
         if before and not each.again:
             raise AlreadyReleased(
                 f"{where}: {_called(each)}: {before}; nothing spent; --again draws and charges afresh."
             )
         taken[each.name, each.edition] = "asked for twice at once"
-    asked, total = sum((each.epsilon for each in wanted), Fraction(0)), _total(entries)
-    left = total - _spent(entries)
-    if asked > left:
-        names = " and ".join(repr(each.name) for each in wanted)
-        verb = "asks" if len(wanted) == 1 else "together ask"
-        raise BudgetError(
-            f"{where}: {names} {verb} for epsilon {show(asked)}; {show(left)} of {show(total)} is left. "
-            "Nothing was spent."
-        )
-
-
-def _total(entries: Sequence[Entry]) -> Fraction:
-    return Fraction(entries[0].body["epsilon"])
-
-
-def _spent(entries: Sequence[Entry]) -> Fraction:
-    return sum((entry.charge.epsilon for entry in entries if entry.charge), Fraction(0))
+    cover(where, entries, wanted)
 
 
 def _called(charge: Charge) -> str:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from .composition import loss_under, losses_text
 from .disclosure import exact_rows
-from .errors import OutputError, unknown
+from .errors import OutputError, PolicyError, unknown
 from .exact import show
 from .ledger import Ledger
 from .mechanisms.strategy import Strategy
 from .publish import prepare, publish
 from .queries import Quantiles
 from .release import Priced, describe_workload, name_of, number, unit_of
-from .session import PricedRequest, price_all
+from .session import PricedRequest, charge_of, price_all
 from .spec import Document
 from .workload import Rows, SomeRanges
+from .zcdp import epsilon_of
 
 
 def planned(document: Document) -> dict[str, Any]:
@@ -27,15 +30,23 @@ def planned(document: Document) -> dict[str, Any]:
     The ledger, if there is one already, is read for what is left.
     """
     priced = price_all(document.policy, document.requests)
-    total = sum((p.strategy.spent.amount for p in priced), Fraction(0))
-    left, taken, binds = document.epsilon, set[str](), True
+    edition = document.source.get("edition", "")
+    charges = [charge_of(p, document.policy, edition) for p in priced]
+    together = loss_under(document.policy, charges, document.total.unit).value
+    left, taken, binds, refused = document.total.amount, set[str](), True, ""
+    fits = together <= left
     if document.ledger is not None and document.ledger.exists():
         ledger = Ledger.read(document.ledger)
-        left, binds = ledger.remaining, ledger.entries[0].body["policy_hash"] == document.policy.hash
-        edition = document.source.get("edition", "")
+        left = ledger.remaining
+        binds = any(each.body["policy_hash"] == document.policy.hash for each in ledger.declared)
         taken = {
             e.charge.name for e in ledger.entries if e.charge is not None and e.charge.edition == edition
         }
+        try:
+            after = ledger.after(charges, document.policy)
+            fits = all(account.losses.value <= ledger.total for account in after)
+        except PolicyError as error:
+            fits, refused = False, str(error)
     releases = []
     for p in priced:
         request, strategy, considered = p.request, p.strategy, p.considered
@@ -43,7 +54,7 @@ def planned(document: Document) -> dict[str, Any]:
             {
                 "name": request.name,
                 "title": request.query.title,
-                "epsilon": show(strategy.spent.amount),
+                strategy.spent.unit: show(strategy.spent.amount),
                 "workload": describe_workload(strategy),
                 "unit": unit_of(strategy),
                 "chosen": name_of(strategy.mechanism),
@@ -54,11 +65,13 @@ def planned(document: Document) -> dict[str, Any]:
         )
     return {
         "releases": releases,
-        "cost": show(total),
+        "unit": document.total.unit,
+        "cost": show(together),
         "remaining": show(left),
-        "total": show(document.epsilon),
-        "fits": total <= left,
+        "total": show(document.total.amount),
+        "fits": fits,
         "same_policy": binds,
+        "refused": refused or None,
     }
 
 
@@ -71,9 +84,7 @@ def plan_text(told: Mapping[str, Any]) -> str:
     """``planned`` as text."""
     lines = []
     for release in told["releases"]:
-        lines.append(
-            f"{release['name']}: {release['title']}, epsilon {release['epsilon']} ({release['workload']})"
-        )
+        lines.append(f"{release['name']}: {release['title']}, {_price(release)} ({release['workload']})")
         for i, row in enumerate(release["mechanisms"]):
             mark = "→" if i == 0 else " "
             wide = "unbounded" if row["half_width"] is None else f"± {number(row['half_width'])}"
@@ -87,10 +98,14 @@ def plan_text(told: Mapping[str, Any]) -> str:
                 "    released already in this edition: release refuses it; --again draws and charges afresh"
             )
     if not told["same_policy"]:
-        lines.append("The ledger was made for another policy: release will refuse. Name another ledger.")
+        lines.append(
+            "The ledger does not hold this policy yet: release puts it in force, and prices what was released under it too."
+        )
+    if told["refused"]:
+        lines.append(told["refused"])
     verdict = "fits" if told["fits"] else "does NOT fit"
     lines.append(
-        f"Together epsilon {told['cost']}; {told['remaining']} of {told['total']} is left: it {verdict}. "
+        f"Together {told['unit']} {told['cost']}; {told['remaining']} of {told['total']} is left: it {verdict}. "
         "± is 95 %, for an answer of average error. Nothing was read or spent."
     )
     return "\n".join(lines)
@@ -139,7 +154,7 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
         )
         files = ", ".join(f["path"] for f in release["files"].values())
         lines.append(
-            f"{release['name']}: epsilon {release['epsilon']},{wide} (95 %), {release['mechanism_name']} → {files}"
+            f"{release['name']}: {_price(release)},{wide} (95 %), {release['mechanism_name']} → {files}"
         )
     account = "in memory" if budget["ledger"] is None else budget["ledger"]
     lines.append(f"Spent {budget['spent']} of {budget['total']} (ledger: {account}).")
@@ -148,21 +163,72 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
     return "\n".join(lines)
 
 
+def _price(release: Mapping[str, Any]) -> str:
+    """What a release is charged, from its entry."""
+    unit = "epsilon" if "epsilon" in release else "rho"
+    return f"{unit} {release[unit]}"
+
+
+def ledger_told(ledger: Ledger) -> dict[str, Any]:
+    """A ledger in plain values: the account, its reading in (ε, δ), the loss by secret under every policy in force, rows."""
+    unit, delta = ledger.unit, ledger.delta
+    told: dict[str, Any] = {"unit": unit, "total": show(ledger.total), "spent": show(ledger.spent)}
+    told["remaining"] = show(ledger.remaining)
+    if delta is not None:
+        told["delta"] = show(delta)
+        told["epsilon"] = {key: _reading(told[key], delta) for key in ("total", "spent")}
+    return told | {
+        "policies": [
+            {
+                "policy": account.policy_hash,
+                "row": account.row,
+                "all_known_counts": account.is_union,
+                "loss": {name: show(value) for name, value in account.losses.by_secret.items()},
+                "largest": show(account.losses.value),
+            }
+            for account in ledger.accounts
+        ],
+        "head": ledger.head,
+        "rows": [
+            {"row": e.seq, "kind": e.kind, "time": e.time, "hash": e.hash, **e.body} for e in ledger.entries
+        ],
+    }
+
+
+def _reading(rho: str, delta: Fraction) -> float:
+    """ε at which ρ is (ε, δ), rounded up to four digits."""
+    found = epsilon_of(rho, delta)
+    digits = 10 ** (3 - math.floor(math.log10(found))) if found else 1
+    return math.ceil(found * digits) / digits
+
+
 def ledger_text(ledger: Ledger) -> str:
     """A ledger as text."""
-    first = ledger.entries[0].body
+    told = ledger_told(ledger)
+    unit = told["unit"]
     lines = [
-        f"{first['data']}: epsilon {show(ledger.spent)} of {show(ledger.total)} spent, {show(ledger.remaining)} left."
+        f"{ledger.entries[0].body['data']}: {unit} {told['spent']} of {told['total']} spent, {told['remaining']} left."
     ]
+    if "delta" in told:
+        here = told["epsilon"]
+        lines.append(
+            f"  with delta {told['delta']}: epsilon {here['spent']:g} spent of {here['total']:g} (rounded up)"
+        )
     published = {e.body["charge"] for e in ledger.entries if e.kind == "published"}
+    for account in ledger.accounts:
+        lines.append(
+            f"  {account.title}, in force since row {account.row}: {losses_text(account.losses.by_secret)}"
+        )
     for entry in ledger.entries:
+        if entry.kind == "policy":
+            lines.append(f"  {entry.time}  policy {entry.body['policy_hash'][:12]} put in force")
         if entry.charge is None:
             continue
         charge = entry.charge
         edition = f", edition {charge.edition}" if charge.edition else ""
         again = ", drawn again" if charge.again else ""
         state = "" if entry.seq in published else " — charged, never published"
-        lines.append(f"  {entry.time}  {charge.name}{edition}: epsilon {show(charge.epsilon)}{again}{state}")
+        lines.append(f"  {entry.time}  {charge.name}{edition}: {charge.loss.show()}{again}{state}")
         lines += [f"      published exactly: {text}" for text in charge.disclosures]
     lines.append(f"head {ledger.head}")
     return "\n".join(lines)

@@ -26,6 +26,7 @@ from .release import Release, describe_workload, finite, name_of, published_exac
 if TYPE_CHECKING:
     import pyarrow
 
+    from .clustering.released import Way
     from .marginals.strategy import MarginalStrategy
 
 FORMATS = ("parquet", "csv")
@@ -292,12 +293,12 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
     }
 
 
-def _axis_name(strategy: Strategy | MarginalStrategy) -> str | None:
+def _axis_name(strategy: Strategy | MarginalStrategy | Way) -> str | None:
     axis = strategy.resolved.axis if isinstance(strategy, Strategy) else None
     return None if axis is None else axis.name
 
 
-def noise_spec(strategy: Strategy | MarginalStrategy) -> list[dict[str, Any]]:
+def noise_spec(strategy: Strategy | MarginalStrategy | Way) -> list[dict[str, Any]]:
     """What carries noise: rows of a kind, their scale (σ² for Gaussian noise) and their number in every group."""
     if not isinstance(strategy, Strategy):
         return strategy.noise_spec()
@@ -320,7 +321,8 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
         "data": {**context["data"], "records": records.pop() if len(records) == 1 else None},
         "policy": context["policy"],
         "budget": {
-            "unit": "epsilon",
+            "unit": ledger.unit,
+            "delta": None if ledger.delta is None else show(ledger.delta),
             "total": show(ledger.total),
             "spent": show(ledger.spent),
             "remaining": show(ledger.remaining),

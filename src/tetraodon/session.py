@@ -11,25 +11,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from . import __version__, noise
 from .answers import answers
-from .axes import Bools
+from .composition import cost_of
 from .disclosure import exact_rows
-from .errors import DataError, SpecificationError, Unsupported
-from .exact import Number, positive, show
+from .errors import DataError, SpecificationError
+from .exact import Number, positive
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
 from .loss import Loss, Unit
 from .marginals.strategy import MarginalStrategy
 from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.strategy import Strategy
+from .parallel import Part, parts
 from .policy import Policy, digest
 from .pricing import candidates, price
 from .queries import Query
 from .release import Plan, Priced, Release, published_exactly
 from .table import Table
+from .zcdp import probability
 
 LEAST_LOSS = Fraction(1, 2**50)
 
@@ -62,6 +62,13 @@ def release_loss(unit: Unit, value: object, where: str) -> Loss:
     return Loss(unit, amount)
 
 
+def total_loss(epsilon: object, rho: object) -> Loss:
+    """The total of an account, stated in one of two units."""
+    if (epsilon is None) == (rho is None):
+        raise SpecificationError("Session: state the total as epsilon, or as rho and delta.")
+    return Loss("epsilon", positive(epsilon, "epsilon")) if rho is None else Loss("rho", positive(rho, "rho"))
+
+
 def one_loss(epsilon: object, rho: object, where: str) -> Loss:
     """The loss that a caller states in one of two units.
 
@@ -81,12 +88,22 @@ def one_loss(epsilon: object, rho: object, where: str) -> Loss:
 class Remaining:
     """What is left of the budget, and everything that went out beside it."""
 
-    epsilon: Fraction
+    loss: Loss
     outside: tuple[str, ...]
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """What is left of an account in ε; None for one in ρ."""
+        return self.loss.amount if self.loss.unit == "epsilon" else None
+
+    @property
+    def rho(self) -> Fraction | None:
+        """What is left of an account in ρ; None for one in ε."""
+        return self.loss.amount if self.loss.unit == "rho" else None
 
     def __str__(self) -> str:
         beside = "; ".join(self.outside) if self.outside else "nothing"
-        return f"epsilon {show(self.epsilon)} left; published exactly, at no cost under the policy: {beside}"
+        return f"{self.loss.show()} left; published exactly, at no cost under the policy: {beside}"
 
 
 class Session:
@@ -95,13 +112,15 @@ class Session:
     Args:
         table: the data with its declared domain.
         policy: over the same domain.
-        epsilon: the total budget, exact ("1.0", 1, Fraction(1)).
-        ledger: path of a durable ledger; None keeps the account in memory, and the manifest says so.
-        rho, delta: refused; not available in this version.
+        epsilon: the total budget, exact ("1.0", 1, Fraction(1)); or
+        rho, delta: the total in ρ of zero-concentrated privacy, and the δ at which it is read as (ε, δ).
+        ledger: path of a durable ledger; None keeps the account in memory, and the manifest says so. A policy that the
+            ledger does not hold yet is declared: all that was released is priced under it too (docs/composition.md).
 
     Raises:
-        SpecificationError: the policy speaks of another domain, or ε is no positive number.
-        LedgerError: the ledger belongs to another table, domain, budget or policy.
+        SpecificationError: the policy speaks of another domain, or the total is no positive number.
+        LedgerError: the ledger belongs to another table, domain or budget.
+        BudgetError, PolicyError: what was released already exceeds the budget under this policy, or has no price under it.
 
     >>> from tetraodon import CDF, Domain, Integer, Table, Within
     >>> domain = Domain(age=Integer(0, 99))
@@ -116,13 +135,9 @@ class Session:
         policy: Policy,
         epsilon: Number | None = None,
         ledger: str | os.PathLike[str] | None = None,
-        rho: object = None,
-        delta: object = None,
+        rho: Number | None = None,
+        delta: Number | None = None,
     ) -> None:
-        if rho is not None or delta is not None:
-            raise Unsupported(
-                "Session.rho, delta: Gaussian noise is not available in this version; give epsilon."
-            )
         if not isinstance(table, Table) or not isinstance(policy, Policy):
             raise SpecificationError("Session: a td.Table and a td.Policy.")
         if table.domain != policy.domain:
@@ -131,7 +146,10 @@ class Session:
             )
         self.table = table
         self.policy = policy
-        self.total = positive(epsilon, "epsilon")
+        self.total = total_loss(epsilon, rho)
+        if (delta is None) == (self.total.unit == "rho"):
+            raise SpecificationError("Session.delta: goes with rho, which needs one; epsilon has none.")
+        self.delta = None if delta is None else probability(delta, "delta")
         told: dict[str, Any] = {
             "data": table.name,
             # Which texts count as null decides what a cell means, so it is bound to the account like the domain.
@@ -140,7 +158,8 @@ class Session:
             else policy.domain_hash,
             "policy": policy.to_spec(),
             "policy_hash": policy.hash,
-            "epsilon": self.total,
+            "total": self.total,
+            "delta": self.delta,
         }
         self._true: set[str] = set()  # constraints that the table was seen to fulfil
         self.ledger = Ledger.in_memory(**told) if ledger is None else Ledger.open(ledger, **told)
@@ -148,7 +167,7 @@ class Session:
     @property
     def remaining(self) -> Remaining:
         """The budget left, and every exact disclosure so far."""
-        return Remaining(self.ledger.remaining, published_exactly(self.ledger))
+        return Remaining(Loss(self.total.unit, self.ledger.remaining), published_exactly(self.ledger))
 
     def plan(self, query: Query, epsilon: Number | None = None, rho: Number | None = None) -> Plan:
         """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
@@ -208,7 +227,7 @@ class Session:
         priced = price_all(self.policy, requests) if priced is None else priced
         if [(p.request, p.policy_hash) for p in priced] != [(r, self.policy.hash) for r in requests]:
             raise SpecificationError("release_all.priced: made for other requests or another policy.")
-        charges = [self._charge(p) for p in priced]
+        charges = [charge_of(p, self.policy, self.table.edition) for p in priced]
         self.ledger.check(charges)  # before the data are looked at; charging decides
         context = self.context
         try:
@@ -247,27 +266,34 @@ class Session:
             self._true.add(known.title)
 
     def __repr__(self) -> str:
-        return f"Session({self.table!r}, epsilon {show(self.total)}, policy {self.policy.hash[:12]})"
+        return f"Session({self.table!r}, {self.total.show()}, policy {self.policy.hash[:12]})"
 
-    def split(self, *args: object, **kwargs: object) -> None:
-        """Parallel composition over disjoint people. Not available in this version."""
-        raise Unsupported("session.split: not available in this version.")
+    def split(self, by: str) -> dict[Any, Part]:
+        """A session for the records of every value of an attribute that no edge of any policy in force changes.
 
-    def _charge(self, priced: PricedRequest) -> Charge:
-        request, strategy = priced.request, priced.strategy
-        spec = strategy_spec(strategy)
-        return Charge(
-            name=request.name,
-            edition=self.table.edition,
-            epsilon=strategy.spent.amount,
-            query=request.query.to_spec(),
-            mechanism=strategy.mechanism.to_spec(),
-            strategy=digest(spec),
-            cost={"rule": strategy.cost.rule, "bound": show(strategy.spent.amount), "strategy": spec},
-            policy_hash=self.policy.hash,
-            again=request.again,
-            disclosures=tuple(exact_rows(strategy)),
-        )
+        Losses of releases from different parts do not add up: the largest counts (parallel composition). Which record
+        lies in which part must be public and may not depend on other columns.
+
+        Args:
+            by: a declared attribute; every record keeps its value under all policies of the ledger.
+
+        Returns:
+            The parts by value, special cells last.
+
+        Raises:
+            SpecificationError: an unknown attribute, or one of more than 10,000 cells.
+            PolicyError: two of its values are secret from each other, or a known count could make records of several parts
+                change at once; the message names the pair of secrets.
+
+        >>> from tetraodon import CDF, Categorical, Domain, Integer, Table, Within
+        >>> domain = Domain(region=Categorical(["n", "s"]), age=Integer(0, 99))
+        >>> table = Table({"region": ["n", "s", "s"], "age": [31, 45, 62]}, domain)
+        >>> session = Session(table, Policy(domain, secrets=Within(1, on="age")), epsilon=1)
+        >>> made = [part.release(CDF("age"), epsilon=1) for part in session.split(by="region").values()]
+        >>> session.ledger.spent
+        Fraction(1, 1)
+        """
+        return parts(self, by)
 
     @property
     def context(self) -> dict[str, Any]:
@@ -282,7 +308,7 @@ class Session:
                 "unprotected": list(policy.graph.unprotected),
                 "headline": unprotected_line(policy.graph),
                 "protected": protected_lines(policy.domain, policy.secrets, policy.graph),
-                "odds": odds_lines(policy.graph, self.total),
+                "odds": odds_lines(policy.graph, self.total.amount if self.total.unit == "epsilon" else None),
                 "disclosed": disclosed_lines(policy.domain, policy.secrets, policy.graph),
             },
             "ledger": self.ledger,
@@ -305,6 +331,24 @@ class PricedRequest:
     policy_hash: str
     strategy: Strategy | MarginalStrategy
     considered: tuple[Priced, ...]
+
+
+def charge_of(priced: PricedRequest, policy: Policy, edition: str) -> Charge:
+    """What the ledger is asked for."""
+    request, strategy = priced.request, priced.strategy
+    cost = cost_of(strategy, policy)
+    return Charge(
+        name=request.name,
+        edition=edition,
+        loss=strategy.spent,
+        query=request.query.to_spec(),
+        mechanism=strategy.mechanism.to_spec(),
+        strategy=digest(cost),
+        cost=cost,
+        policy_hash=policy.hash,
+        again=request.again,
+        disclosures=tuple(exact_rows(strategy)),
+    )
 
 
 def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest]:
@@ -334,37 +378,3 @@ def _price(policy: Policy, request: Request) -> PricedRequest:
         if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
             ranked = [strategy, *ranked]
     return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))
-
-
-def _runs(exact: Bools) -> list[list[int]]:
-    """Which rows are exact, as [first, one past the last] of every run."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], exact, [False]])))
-    return [[int(a), int(b)] for a, b in edges.reshape(-1, 2)]
-
-
-def strategy_spec(strategy: Strategy | MarginalStrategy) -> dict[str, Any]:
-    """Everything that the cost function c(x, y) = Σ_r |A[r, x] − A[r, y]| / scale_r needs, in plain values."""
-    if not isinstance(strategy, Strategy):
-        return strategy.spec()
-    forest = strategy.forest
-    shape: dict[str, Any] = {"rows": "the query's own"}
-    if forest is not None:
-        shape = {"size": forest.size, "block": forest.block, "fanout": forest.fanout}
-    parts = []
-    for part in strategy.parts:
-        scale = strategy.scale(part)
-        parts.append(
-            {
-                "name": part.name,
-                "scale": None if scale is None else show(scale),
-                "rows": len(part.exact),
-                "exact": _runs(part.exact),
-            }
-        )
-    return {
-        "query": strategy.resolved.query.to_spec(),
-        "shape": shape,
-        "parts": parts,
-        "move": strategy.move.value,
-        "per": "group",
-    }

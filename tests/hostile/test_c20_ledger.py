@@ -19,6 +19,7 @@ import pytest
 from tetraodon.errors import BudgetError, LedgerError
 from tetraodon.exact import exact
 from tetraodon.ledger import Charge, Ledger, verify
+from tetraodon.loss import Loss
 
 
 def opened(path: Path | str, total: str = "1") -> Ledger:
@@ -28,12 +29,12 @@ def opened(path: Path | str, total: str = "1") -> Ledger:
         domain_hash="d",
         policy={"secrets": "full"},
         policy_hash="p",
-        epsilon=Fraction(total),
+        total=Loss("epsilon", Fraction(total)),
     )
 
 
 def charge(name: str, epsilon: Fraction) -> Charge:
-    return Charge(name, "2025", epsilon, {"cdf": "income"}, "ordered", "", {}, "p")
+    return Charge(name, "2025", Loss("epsilon", epsilon), {"cdf": "income"}, "ordered", "", {}, "p")
 
 
 def spend(path: str, worker: int) -> int:
@@ -77,7 +78,7 @@ def test_threads_sharing_one_ledger_cannot_overspend(tmp_path: Path, kind: str) 
         opened(tmp_path / "tax.ledger", "1/10")
         if kind == "file"
         else Ledger.in_memory(
-            data="tax", domain_hash="d", policy={}, policy_hash="p", epsilon=Fraction(1, 10)
+            data="tax", domain_hash="d", policy={}, policy_hash="p", total=Loss("epsilon", Fraction(1, 10))
         )
     )
     together = threading.Barrier(5)
@@ -162,7 +163,7 @@ def test_an_edited_ledger_grants_nothing(tmp_path: Path) -> None:
     ledger.charge(charge("a", Fraction(1)))
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(
-            """UPDATE ledger SET body = replace(body, '"epsilon":"1"', '"epsilon":"0"') WHERE seq = 2"""
+            """UPDATE ledger SET body = replace(body, '"amount":"1"', '"amount":"0"') WHERE seq = 2"""
         )
         connection.commit()
     with pytest.raises(LedgerError, match="row 2 was changed after it was written"):

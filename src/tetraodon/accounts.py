@@ -1,0 +1,205 @@
+"""The account that a ledger's rows add up to: the joint loss under every policy in force, and what it allows.
+
+Rows are only ever added, and a policy never leaves force, so losses only rise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from .chain import canonical
+from .composition import Composed, in_force, loss_under, plain_losses, restated
+from .entries import Charge, Entry, Spec, policy_body
+from .errors import BudgetError, LedgerError, PolicyError, SpecificationError
+from .exact import show
+from .loss import Unit
+from .policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What all charges lose together under one policy in force.
+
+    Attributes:
+        policy_hash: of the policy.
+        row: the ledger row that brought it.
+        is_union: whether it joins one declared policy's secrets with the known counts of others.
+        losses: the joint loss, by secret.
+    """
+
+    policy_hash: str
+    row: int
+    is_union: bool
+    losses: Composed
+
+    @property
+    def title(self) -> str:
+        return f"policy {self.policy_hash[:12]}" + (" with all known counts" if self.is_union else "")
+
+
+def followed(
+    entries: tuple[Entry, ...], wanted: Sequence[Charge], policy: Policy | None = None
+) -> tuple[Entry, ...]:
+    """The rows as they would stand with a policy declared and some charges made."""
+    bodies: list[tuple[str, dict[str, Any], Charge | None]] = []
+    if policy is not None and policy.hash not in declared_by(entries):
+        bodies.append(("policy", policy_body(policy.to_spec(), policy.hash), None))
+    bodies += [("charge", {}, each) for each in wanted]
+    last = entries[-1].seq
+    return (
+        *entries,
+        *(Entry(last + i, kind, "", "", body, each) for i, (kind, body, each) in enumerate(bodies, 1)),
+    )
+
+
+def cover(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> None:
+    """Refuse charges that the budget does not cover under some policy in force."""
+    total = total_of(entries)
+    try:
+        accounts = accounts_of(followed(entries, wanted))
+    except (PolicyError, LedgerError) as error:
+        raise type(error)(f"{where}: {error} Nothing was spent.") from None
+    worst = max(accounts, key=lambda each: each.losses.value)
+    if worst.losses.value <= total:
+        return
+    before = next(each for each in accounts_of(entries) if each.policy_hash == worst.policy_hash).losses
+    secret = worst.losses.secret
+    had = before.by_secret.get(secret, before.by_secret.get("any", Fraction(0)))
+    names = " and ".join(repr(each.name) for each in wanted)
+    verb = "asks" if len(wanted) == 1 else "together ask"
+    which = f" under {worst.title}" if len(accounts) > 1 else ""
+    raise BudgetError(
+        f"{where}: {names} {verb} for {unit_of(entries)} {show(worst.losses.value - had)}{_along(worst)}{which}; "
+        f"{show(total - had)} of {show(total)} is left. Nothing was spent."
+    )
+
+
+def _along(account: Account) -> str:
+    """Which secret binds, where there are several."""
+    losses = account.losses
+    return f" for changes of {losses.secret}" if len(losses.by_secret) > 1 else ""
+
+
+def total_of(entries: Sequence[Entry]) -> Fraction:
+    return Fraction(entries[0].body["total"])
+
+
+def unit_of(entries: Sequence[Entry]) -> Unit:
+    unit: Unit = entries[0].body["unit"]
+    return unit
+
+
+def spent_of(entries: tuple[Entry, ...]) -> Fraction:
+    return max(each.losses.value for each in accounts_of(entries))
+
+
+def declared_by(entries: Sequence[Entry]) -> dict[str, Entry]:
+    """The rows that declare policies, by the policies' hashes."""
+    return {entry.body["policy_hash"]: entry for entry in entries if entry.kind in ("created", "policy")}
+
+
+def policies_of(entries: Sequence[Entry]) -> list[tuple[int, Policy]]:
+    """The declared policies themselves, with the rows that declare them."""
+    return [(entry.seq, _policy(_Row(name, entry))) for name, entry in declared_by(entries).items()]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row that declares a policy, under the policy's hash."""
+
+    policy_hash: str
+    entry: Entry = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _policy(row: _Row) -> Policy:
+    try:
+        # Through the ledger's own text: a row that is only considered still holds tuples where a stored one holds lists.
+        found = Policy.from_spec(json.loads(canonical("policy", row.entry.body["policy"])))
+    except (SpecificationError, LookupError, TypeError, ValueError):
+        found = None
+    if found is None or found.hash != row.policy_hash:
+        raise LedgerError(
+            f"row {row.entry.seq} declares a policy that cannot be read; a newer version may have written it."
+        )
+    return found
+
+
+def accounts_of(entries: tuple[Entry, ...]) -> tuple[Account, ...]:
+    """The joint loss under every policy in force.
+
+    Under the one policy of a plain ledger that is read off its rows: every charge states its loss there.
+    """
+    declared, unit = declared_by(entries), unit_of(entries)
+    charges = [entry.charge for entry in entries if entry.charge]
+    [first, *more] = declared.values()
+    if not more:
+        stated = plain_losses(charges, unit)
+        if stated is not None:
+            return (Account(first.body["policy_hash"], first.seq, False, Composed(stated, "")),)
+    policies = policies_of(entries)
+    by_hash = {policy.hash: policy for _, policy in policies}
+    return tuple(
+        Account(each.policy.hash, each.row, each.is_union, loss_under(each.policy, charges, unit, by_hash))
+        for each in in_force(policies)
+    )
+
+
+def declaring(where: str, entries: tuple[Entry, ...], spec: Spec, policy_hash: str) -> list[dict[str, Any]]:
+    """The row that declares a policy, if it is new and the history fits into the budget under it."""
+    if policy_hash in declared_by(entries):
+        return []
+    body = policy_body(spec, policy_hash)
+    total = total_of(entries)
+    try:
+        accounts = accounts_of((*entries, Entry(entries[-1].seq + 1, "policy", "", "", body)))
+    except (PolicyError, LedgerError) as error:
+        raise type(error)(f"{where}: {error} Nothing was spent or declared.") from None
+    worst = max(accounts, key=lambda each: each.losses.value)
+    if worst.losses.value > total:
+        raise BudgetError(
+            f"{where}: under {worst.title} what was released already loses {unit_of(entries)} {show(worst.losses.value)}"
+            f"{_along(worst)}, of {show(total)} in all. Nothing was spent or declared. Keep to a policy that "
+            "`tetraodon ledger show` lists, or start a ledger with a larger total."
+        )
+    return [body]
+
+
+def beyond(entries: tuple[Entry, ...]) -> list[str]:
+    """Where a sound chain spends beyond its total under a policy in force."""
+    total = total_of(entries)
+    try:
+        if spent_of(entries) <= total:
+            return []
+        # Neither charges nor policies ever leave, so losses only rise: find the first row that is too much.
+        low, high = 1, len(entries)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if spent_of(entries[:middle]) > total else (middle + 1, high)
+        return [
+            f"row {entries[low - 1].seq} spends beyond the total: {show(spent_of(entries[:low]))} of {show(total)}."
+        ]
+    except (PolicyError, LedgerError, SpecificationError) as error:
+        return [f"it cannot be priced: {error}"]
+
+
+def understated(entries: tuple[Entry, ...]) -> list[str]:
+    """Charges whose own rows cost more than they state, priced anew under the policies that they were made for."""
+    found = []
+    charges = [
+        (entry.seq, entry.charge) for entry in entries if entry.charge and "terms" in entry.charge.cost
+    ]
+    try:
+        own = {policy.hash: policy for _, policy in policies_of(entries)} if charges else {}
+        for seq, charge in charges:
+            priced = restated(charge, own[charge.policy_hash])
+            if priced is not None and priced > charge.loss.amount:
+                found.append(f"row {seq} states {charge.loss.show()}, but its rows cost {show(priced)}.")
+    except (PolicyError, LedgerError, SpecificationError) as error:
+        found.append(f"it cannot be priced anew: {error}")
+    return found

@@ -1,0 +1,489 @@
+"""What all releases of a ledger lose together under one policy, and which policies are in force.
+
+The loss of a sequence of releases between two neighbouring tables is the sum of their losses between these two tables, also
+where later releases were chosen by what earlier ones showed (He, Machanavajjhala, Ding 2014, theorem 4.1; derived for
+different policies, docs/composition.md). So the account under a policy is the largest *sum* over its neighbours, not the
+sum of the largest: releases that no single change of a record touches together do not add up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .axes import Bools, Ints
+from .chain import canonical, plain
+from .costs import terms_from_spec, terms_spec
+from .entries import Charge
+from .errors import PolicyError, SpecificationError, Unsupported
+from .exact import show
+from .graphs import Graph
+from .hops import farthest, widest
+from .loss import Loss, Unit
+from .policy import Policy
+from .sensitivity import Move, Neighbourhood, stacked
+from .sensitivity.stack import Term, joint_domain
+from .zcdp import along_path, of_pure
+
+if TYPE_CHECKING:
+    from .pricing import Answerable
+
+BY_SECRET = "sums along the edges of each attribute"
+TOGETHER = "all releases together, change by change"
+SMALL_WORK = 1_000_000
+CONTEXTS = 4096
+
+Losses = Mapping[str, Fraction]
+
+
+@dataclass(frozen=True, eq=False)
+class Composed:
+    """The joint loss of some releases under one policy, or a proved bound of it.
+
+    Attributes:
+        by_secret: for the changes of each attribute; "any" for changes of several attributes or records at once.
+        rule: which rule gave it.
+    """
+
+    by_secret: Losses
+    rule: str
+
+    @property
+    def value(self) -> Fraction:
+        return max(self.by_secret.values(), default=Fraction(0))
+
+    @property
+    def secret(self) -> str:
+        """The attribute whose changes lose most."""
+        return max(self.by_secret, key=lambda name: self.by_secret[name], default="any")
+
+
+@dataclass(frozen=True, eq=False)
+class InForce:
+    """A policy that the account must hold under.
+
+    Attributes:
+        row: the ledger row that brought it.
+        is_union: whether it joins the secrets of one declared policy with the known counts of others.
+    """
+
+    policy: Policy
+    row: int
+    is_union: bool
+
+    @property
+    def title(self) -> str:
+        return f"policy {self.policy.hash[:12]}" + (" (with all known counts)" if self.is_union else "")
+
+
+def in_force(declared: Sequence[tuple[int, Policy]]) -> tuple[InForce, ...]:
+    """The declared policies, and each with all counts known at any time since: constraints belong to the table.
+
+    A policy never leaves force: a count that becomes known may lower a true loss, and the account gives no refunds.
+
+    Args:
+        declared: (row, policy), oldest first, over one domain.
+
+    Raises:
+        PolicyError: one count with two answers, or known counts that cannot be priced together.
+    """
+    found = {policy.hash: InForce(policy, row, False) for row, policy in declared}
+    known: dict[str, Any] = {}
+    for at, (row, policy) in enumerate(declared):
+        _join(known, policy)
+        for _, earlier in declared[: at + 1]:
+            try:
+                joined = Policy(earlier.domain, earlier.secrets, tuple(known.values()), earlier.presence)
+            except SpecificationError as error:
+                raise PolicyError(f"known counts of several policies together: {error}") from None
+            found.setdefault(joined.hash, InForce(joined, row, True))
+    return tuple(found.values())
+
+
+def _join(known: dict[str, Any], policy: Policy) -> None:
+    for constraint in policy.constraints:
+        spec = dict(constraint.to_spec())
+        answer = {key: spec.pop(key) for key in ("answer", "answers") if key in spec}
+        key = canonical("constraint", spec)
+        before = known.get(key)
+        if before is None or (answer and not _answer(before)):
+            known[key] = constraint
+        elif answer and answer != _answer(before):
+            raise PolicyError(
+                f"policy.constraints: {key} has one answer here and another in an earlier policy."
+            )
+
+
+def _answer(constraint: Any) -> dict[str, Any]:
+    return {key: value for key, value in constraint.to_spec().items() if key in ("answer", "answers")}
+
+
+def cost_spec(
+    loss: Loss,
+    rule: str,
+    by_secret: Losses,
+    terms: Sequence[Term],
+    exact: Sequence[Term] = (),
+) -> dict[str, Any]:
+    """What a charge keeps as its ``cost``, so that any later policy can price it.
+
+    Args:
+        loss: what is charged under the policy in hand.
+        rule: which rule gave it.
+        by_secret: the loss along each attribute's edges; all of ``loss`` for any change where this is empty.
+        terms: what was observed with noise; rows that are too large to keep are left out, and other policies then go by the
+            distances between values under the policy in hand. So they do where there are no terms at all.
+        exact: what was observed without noise.
+    """
+    by = {name: value for name, value in by_secret.items() if value} or (
+        {} if loss.is_zero else {"any": loss.amount}
+    )
+    told: dict[str, Any] = {"rule": rule, "by": by}
+    noisy, free = terms_spec(terms), terms_spec(exact)
+    if noisy is not None and free is not None and (noisy or loss.is_zero):
+        told |= {"terms": noisy, "exact": free}
+    found: dict[str, Any] = plain("cost", told)
+    return found
+
+
+def cost_of(strategy: Answerable, policy: Policy) -> dict[str, Any]:
+    """``cost_spec`` of a priced strategy, whose rows are priced once more on the way.
+
+    Raises:
+        PolicyError: its rows cost more than it is charged.
+    """
+    spent, hood = strategy.spent, policy.neighbourhood
+    if not strategy.terms and not spent.is_zero:
+        return cost_spec(spent, strategy.cost.rule, {}, ())
+    found = _told(stacked(strategy.terms, hood, 2 if spent.unit == "rho" else 1), hood)
+    if _most(found) > spent.amount:
+        raise PolicyError(
+            f"{strategy.query.title}: its rows cost {show(_most(found))}, more than {spent.show()}; please report it."
+        )
+    by_secret = found if _most(found) == spent.amount else {}
+    return cost_spec(spent, strategy.cost.rule, by_secret, strategy.terms, strategy.exact_terms)
+
+
+def loss_under(
+    policy: Policy,
+    charges: Sequence[Charge],
+    unit: Unit = "epsilon",
+    declared: Mapping[str, Policy] | None = None,
+    within: Mapping[str, int] | None = None,
+) -> Composed:
+    """A bound on the joint loss of ``charges`` under ``policy``, exact where the changes can be gone through.
+
+    Args:
+        unit: of the account. In ρ, a pure release of ε enters as ε²/2 and Gaussian ones add squared moves.
+        declared: policies by hash, for releases whose rows are not kept.
+        within: only changes of records that have this cell of each named attribute, which no edge may change.
+
+    Raises:
+        PolicyError: something went out exactly that this policy holds secret, or a release cannot be priced under it.
+    """
+    if any(charge.loss.unit == "rho" for charge in charges) and unit == "epsilon":
+        raise PolicyError(
+            "a release with Gaussian noise has no loss in epsilon; use an account in rho and delta."
+        )
+    held = _Keyed(policy.hash, policy)
+    keyed = [_Keyed(_key(charge), charge) for charge in charges]
+    parts = [_entering(_alone(each, held, _own(each.held, declared)), each.held, unit) for each in keyed]
+    # Under known counts one change may move records that different filters see.
+    one = np.ones((1, len(keyed)), dtype=bool)
+    contexts = _contexts(keyed, policy, within) if policy.neighbourhood.is_plain else one
+    summed = _summed(parts, contexts)
+    if within is not None or len(charges) < 2:
+        return Composed(summed, BY_SECRET)
+    joint = _joint(keyed, parts, held, unit)
+    if joint is None:
+        return Composed(summed, BY_SECRET)
+    if set(joint) == set(summed):
+        joint = {name: min(value, summed[name]) for name, value in joint.items()}
+    return Composed(joint, TOGETHER) if _most(joint) <= _most(summed) else Composed(summed, BY_SECRET)
+
+
+def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
+    """The sums of what the charges state for the one policy that they were all priced under; None where filters could
+    lower them."""
+    if any(_filtered(charge) for charge in charges):
+        return None
+    parts = [_entering(_stated(charge), charge, unit) for charge in charges]
+    return _summed(parts, np.ones((1, len(charges)), dtype=bool))
+
+
+def restated(charge: Charge, policy: Policy) -> Fraction | None:
+    """The loss of one charge, priced anew from its rows under the policy that it was made for; None if none are kept."""
+    if "terms" not in charge.cost or charge.policy_hash != policy.hash:
+        return None
+    return _most(_from_rows(_Keyed(_key(charge), charge), _Keyed(policy.hash, policy)))
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """Something too large to compare, under a key that stands for it."""
+
+    key: str
+    held: Any = field(compare=False)
+
+
+def _key(charge: Charge) -> str:
+    told = [charge.loss.unit, str(charge.loss.amount), charge.policy_hash, charge.flag, charge.cost]
+    return hashlib.sha256(canonical("charge", told).encode()).hexdigest()
+
+
+def _own(charge: Charge, declared: Mapping[str, Policy] | None) -> _Keyed | None:
+    own = (declared or {}).get(charge.policy_hash)
+    return None if own is None else _Keyed(own.hash, own)
+
+
+def _most(losses: Losses) -> Fraction:
+    return max(losses.values(), default=Fraction(0))
+
+
+def _entering(losses: Losses, charge: Charge, unit: Unit) -> Losses:
+    """Losses in the account's unit."""
+    if unit == "rho" and charge.loss.unit == "epsilon":
+        return {name: of_pure(value) for name, value in losses.items()}
+    return losses
+
+
+def _stated(charge: Charge) -> Losses:
+    """What a charge says of itself, by secret; all of it for any change where that does not add up."""
+    told = charge.cost.get("by") if isinstance(charge.cost, Mapping) else None
+    try:
+        found = {str(name): Fraction(value) for name, value in told.items()}  # type: ignore[union-attr]
+    except (ArithmeticError, AttributeError, TypeError, ValueError):
+        found = {}
+    if min(found.values(), default=Fraction(0)) < 0 or _most(found) != charge.loss.amount:
+        found = {"any": charge.loss.amount} if charge.loss.amount else {}
+    return found
+
+
+@lru_cache(maxsize=8192)
+def _alone(charge: _Keyed, policy: _Keyed, own: _Keyed | None) -> Losses:
+    """The loss of one charge under one policy, in the charge's own unit."""
+    told: Charge = charge.held
+    if told.policy_hash == policy.key:
+        return _stated(told)
+    try:
+        if isinstance(told.cost, Mapping) and "terms" in told.cost:
+            return _from_rows(charge, policy)
+        if own is None:
+            raise Unsupported("what it observed was not kept")
+        return _by_distance(told, policy.held, own.held)
+    except (SpecificationError, PolicyError) as error:
+        raise PolicyError(f"{told.name!r} cannot be priced under policy {policy.key[:12]}: {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _terms(charge: _Keyed, policy: _Keyed) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """(noisy, exact) rows of a charge over the domain that all policies of a ledger share."""
+    told: Charge = charge.held
+    assert isinstance(told.cost, Mapping)
+    noisy, free = (
+        terms_from_spec(told.cost.get(key, ()), policy.held.domain, told.flag == "row")
+        for key in ("terms", "exact")
+    )
+    return noisy, free
+
+
+def _from_rows(charge: _Keyed, policy: _Keyed) -> Losses:
+    noisy, free = _terms(charge, policy)
+    hood: Neighbourhood = policy.held.neighbourhood
+    for term in free:
+        if stacked([term], hood).value:
+            query = term.resolved.query
+            raise PolicyError(
+                f"it published {query.title!r} exactly in part, which edges of this policy change; no budget covers that."
+            )
+    power = 2 if charge.held.loss.unit == "rho" else 1
+    return _told(stacked(noisy, hood, power), hood)
+
+
+def _told(move: Move, hood: Neighbourhood) -> Losses:
+    by = {name: Fraction(value) for name, value in move.by_secret.items() if value}
+    # Under known counts a change may move several attributes: largest sums by attribute would not cover their joint loss.
+    if not hood.is_plain or _most(by) < move.value:
+        by = {"any": Fraction(move.value)} if move.value else {}
+    return by
+
+
+def _by_distance(charge: Charge, policy: Policy, own: Policy) -> Losses:
+    """The stated loss times the number of edges of its own graph that an edge of another joins (squared for ρ)."""
+    if charge.loss.is_zero:
+        raise Unsupported("it went out exactly and its rows were not kept")
+    if not own.neighbourhood.is_plain:
+        raise Unsupported("its rows were not kept, and known counts make several records change at once")
+    hood = policy.neighbourhood
+    hops: Mapping[str, int] | None
+    if hood.is_plain:
+        hops = farthest(own.graph, policy.graph)
+    else:
+        assert hood.classes is not None
+        if not hood.classes.is_determined:
+            raise Unsupported(
+                "its rows were not kept, and known counts leave open how many records change at once"
+            )
+        count = hood.classes.count if hood.records is None else min(hood.classes.count, hood.records)
+        most = widest(own.graph)
+        hops = None if most is None else {"any": most * max(count, 1)}
+    if hops is None:
+        raise Unsupported(
+            "its rows were not kept, and values are secret here that its own policy did not join"
+        )
+    amount = charge.loss.amount
+    return {
+        n: along_path(amount, h) if charge.loss.unit == "rho" else amount * h for n, h in hops.items() if h
+    }
+
+
+def _filtered(charge: Charge) -> bool:
+    """Whether some rows of a charge leave records out."""
+    told = charge.cost.get("terms", ()) if isinstance(charge.cost, Mapping) else ()
+    return any("where" in each.get("query", ()) for each in told)
+
+
+def _contexts(charges: Sequence[_Keyed], policy: Policy, within: Mapping[str, int] | None) -> Bools:
+    """Shape (contexts, charges): which releases can see one and the same change of a record.
+
+    An edge keeps every attribute inside one component of that attribute's own graph, so a release that filters a whole
+    component away is not touched by edges there. This is parallel composition, and needs no rule of its own.
+    """
+    every = np.ones((1, len(charges)), dtype=bool)
+    seen = {
+        i: _seen(each, _Keyed(policy.hash, policy)) for i, each in enumerate(charges) if _filtered(each.held)
+    }
+    for name in dict.fromkeys(n for told in seen.values() for n in told):
+        labels = _components(policy.graph, name)
+        if labels is None:
+            continue
+        pattern = np.ones((int(labels.max()) + 1, len(charges)), dtype=bool)
+        for i, told in seen.items():
+            if name in told:
+                pattern[:, i] = np.bincount(labels, weights=told[name], minlength=len(pattern)) > 0
+        if within is not None and name in within:
+            distinct = pattern[[labels[within[name]]]]
+        else:
+            distinct = np.unique(pattern, axis=0)
+        if len(every) * len(distinct) > CONTEXTS:
+            continue  # fewer contexts are told apart: the bound stays one
+        every = np.unique(np.array([x & y for x, y in product(every, distinct)]), axis=0)
+    return every
+
+
+@lru_cache(maxsize=1024)
+def _seen(charge: _Keyed, policy: _Keyed) -> Mapping[str, Bools]:
+    """For every attribute that a charge filters, the cells that some of its rows see."""
+    found: dict[str, Bools] = {}
+    terms = [*_terms(charge, policy)[0]]
+    filters = []
+    for term in terms:
+        r = term.resolved
+        told = dict(r.filters)
+        told |= {
+            g.name: g.labels >= 0 for g in [*r.groups, *([r.axis] if r.axis else [])] if g.labels is not None
+        }
+        filters.append({name: kept for name, kept in told.items() if not kept.all()})
+    for name in dict.fromkeys(n for told in filters for n in told):
+        if all(name in told for told in filters):
+            found[name] = np.logical_or.reduce([told[name] for told in filters])
+    return found
+
+
+def _components(graph: Graph, name: str) -> Ints | None:
+    """Component of every cell of one attribute in the graph that is left when only this attribute is looked at."""
+    try:
+        small = graph.project([name])
+        return small.axes[0].components
+    except Unsupported:
+        return None
+
+
+def _summed(parts: Sequence[Losses], contexts: Bools) -> dict[str, Fraction]:
+    """For every secret the largest sum over the contexts; a loss of "any" change counts for every secret."""
+    names = dict.fromkeys(n for part in parts for n in part)
+    secrets = [n for n in names if n != "any"] or list(names)
+    patterns, group = np.unique(contexts, axis=1, return_inverse=True)
+    group = np.ravel(group)
+    found = {}
+    for secret in secrets:
+        totals = [Fraction(0)] * patterns.shape[1]
+        for at, part in zip(group.tolist(), parts, strict=True):
+            totals[at] += part.get(secret, part.get("any", Fraction(0)))
+        sums = (
+            sum((t for t, here in zip(totals, row, strict=True) if here), Fraction(0)) for row in patterns
+        )
+        found[secret] = max(sums, default=Fraction(0))
+    return found
+
+
+def _joint(
+    charges: Sequence[_Keyed], parts: Sequence[Losses], policy: _Keyed, unit: Unit
+) -> dict[str, Fraction] | None:
+    """The releases whose rows are kept, change by change, and the others added on; None where that is too much work."""
+    kept = [
+        isinstance(each.held.cost, Mapping) and "terms" in each.held.cost and each.held.loss.unit == unit
+        for each in charges
+    ]
+    rest = [part for part, here in zip(parts, kept, strict=True) if not here]
+    chosen = [each for each, here in zip(charges, kept, strict=True) if here]
+    chunks = _chunks(chosen, policy)
+    if all(len(chunk) < 2 for chunk in chunks):
+        return None
+    found = [_together(chunk, policy, 2 if unit == "rho" else 1) for chunk in chunks]
+    return _summed([*found, *rest], np.ones((1, len(found) + len(rest)), dtype=bool))
+
+
+def _chunks(charges: Sequence[_Keyed], policy: _Keyed) -> list[tuple[_Keyed, ...]]:
+    """Runs of releases that can be gone through together. Later releases leave earlier runs as they are, so that an account
+    never jumps because one more release made it too large to go through."""
+    found: list[list[_Keyed]] = [[]]
+    terms: list[Term] = []
+    for each in charges:
+        own = _terms(each, policy)[0]
+        if found[-1] and _work([*terms, *own], policy.held.neighbourhood) > SMALL_WORK:
+            found.append([])
+            terms = []
+        found[-1].append(each)
+        terms += own
+    return [tuple(chunk) for chunk in found if chunk]
+
+
+def _work(terms: Sequence[Term], hood: Neighbourhood) -> int:
+    """How many moves there are to go through, at most."""
+    graph = hood.graph
+    if not hood.is_plain:
+        assert hood.classes is not None
+        return len(terms) * joint_domain(graph.domain, terms, *hood.classes.domain.names).size
+    domain = joint_domain(graph.domain, terms)
+    size = domain.size
+    if graph.kind != "cartesian":
+        return len(terms) * size * size
+    axes = [(graph.axis(name), n) for name, n in zip(domain.names, domain.shape, strict=True)]
+    return len(terms) * sum(axis.n_edges * (size // n) for axis, n in axes if axis.has_edges)
+
+
+@lru_cache(maxsize=1024)
+def _together(charges: tuple[_Keyed, ...], policy: _Keyed, power: int) -> Losses:
+    """The joint loss of releases whose rows are kept; of one, what it states where this is its own policy."""
+    if len(charges) == 1:
+        return _alone(charges[0], policy, None)
+    hood: Neighbourhood = policy.held.neighbourhood
+    terms = [term for each in charges for term in _terms(each, policy)[0]]
+    return _told(stacked(terms, hood, power), hood)
+
+
+def losses_text(losses: Losses) -> str:
+    """Losses by secret in a few words.
+
+    >>> losses_text({"age": Fraction(1, 2), "sex": Fraction(1, 4)}), losses_text({})
+    ('age 0.5, sex 0.25', 'nothing')
+    """
+    return ", ".join(f"{'any change' if n == 'any' else n} {show(v)}" for n, v in losses.items()) or "nothing"
