@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import brute, composed, constrained
+from oracle import brute, composed, constrained, mechanisms
 
 import tetraodon as td
 from tetraodon.errors import PolicyError, Unsupported
-from tetraodon.sensitivity import kinds, query_layers, rule_r, stacked
+from tetraodon.loss import Loss
+from tetraodon.pricing import candidates
+from tetraodon.sensitivity import kinds, query_layers, rows, rule_r, stacked
 from tetraodon.sensitivity.stack import Term
 from tetraodon.workload import resolve
 
@@ -242,6 +244,82 @@ def test_sequences_are_never_below_the_truth(seed: int, record_property: Any) ->
     print(told)
     record_property("tally", told)
     assert refused <= 0.1 * len(ratios)
+
+
+# ---------- whole plans ----------
+
+
+def dense_rows(layer: Any) -> list[list[int]]:
+    """The rows of a layer without its weight."""
+    size = layer.size
+    if isinstance(layer, rows.Matrix):
+        told: list[list[int]] = layer.matrix.tolist()
+        return told
+    if isinstance(layer, rows.Prefixes):
+        starts = itertools.repeat(0)
+        ends = range(1, size + 1) if layer.bounds is None else layer.bounds.tolist()
+    else:
+        starts = range(size) if layer.starts is None else layer.starts.tolist()
+        ends = range(1, size + 1) if layer.ends is None else layer.ends.tolist()
+    return [[int(a <= p < b) for p in range(size)] for a, b in zip(starts, ends, strict=False)]
+
+
+def observed(strategy: Any, question: brute.Asked, domain: Any) -> composed.Noisy:
+    """All rows that a strategy releases, over the cells of the domain, with the noise of each (0: exact)."""
+    axis = strategy.resolved.axis
+    where = mechanisms.places(question, domain, None if axis is None else axis.name)
+    groups = sorted({w[0] for w in where if w is not None})
+    matrix, noise = [], []
+    for part in strategy.parts:
+        scale = strategy.scale(part)
+        for row, is_exact in zip(dense_rows(part.layer), part.exact.tolist(), strict=True):
+            if scale is None and not is_exact:
+                continue  # not released
+            for group in groups:
+                matrix.append([0 if w is None or w[0] != group else row[w[1]] for w in where])
+                noise.append(Fraction(0) if is_exact else Fraction(scale))
+    return composed.Noisy(matrix, noise, 2 if strategy.loss.unit == "rho" else 1)
+
+
+def assert_plans(seed: int, unit: str, number: int, questions: int) -> list[float]:
+    """The share of its charge that every way of answering truly loses."""
+    rng, shares = np.random.default_rng(2000 + seed), []
+    for _ in range(number):
+        case = constrained.drawn(rng, most=300)
+        policy, pairs = case.policy(), truths(case)
+        told = constrained.asked(rng, case.domain)
+        for question in [told[i] for i in rng.permutation(len(told))[:questions]]:
+            loss = Loss(unit, Fraction(int(rng.integers(1, 5)), int(rng.integers(1, 5))))
+            try:
+                found = candidates(question.query(), policy, loss)
+            except PolicyError as error:
+                assert case.deficiency > 1, str(error)
+                continue
+            for strategy in found:
+                released = observed(strategy, question, case.domain)
+                lost = max(composed.worst([released], p).value for p in pairs.values())
+                assert lost <= strategy.spent.amount, (case, question, strategy.mechanism)
+                if strategy.spent.amount:
+                    shares.append(float(lost / strategy.spent.amount))
+    return shares
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_plans_lose_no_more_than_they_charge(unit: str, record_property: Any) -> None:
+    """Every way of answering: all rows that go out, exact ones included, between all neighbouring databases."""
+    shares = assert_plans(0, unit, 14 * EFFORT, 2)
+    told = f"{len(shares)} plans, mean share of the charge that is lost {sum(shares) / len(shares):.3f}"
+    print(told)
+    record_property("tally", told)
+    assert len(shares) > 25
+    assert sum(shares) / len(shares) > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_plans_lose_no_more_than_they_charge_at_length(seed: int, unit: str) -> None:
+    assert len(assert_plans(seed, unit, 40 * EFFORT, 5)) > 100
 
 
 # ---------- special cases ----------

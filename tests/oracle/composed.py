@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from oracle.constrained import Database, Ints, Pairs, neighbours
+from oracle.constrained import Database, Ints, Pairs, changes, neighbours
 
 Law = Mapping[Any, Fraction]
 
@@ -38,14 +38,21 @@ class Noisy:
 
     def loss(self, change: Sequence[int]) -> Fraction | float:
         """The loss for a change of the histogram; infinite if an exact row moves."""
-        total = Fraction(0)
-        for row, noise in zip(self.matrix, self.noise, strict=True):
-            moved = abs(sum(int(a) * int(d) for a, d in zip(row, change, strict=True)))
-            if moved and not noise:
-                return math.inf
-            if moved:
-                total += Fraction(moved) / noise if self.power == 1 else Fraction(moved**2) / (2 * noise)
-        return total
+        return self.losses(np.array([change], dtype=np.int64))[0]
+
+    def losses(self, changes: Ints) -> list[Fraction | float]:
+        """The same for many changes, one a row."""
+        matrix = np.array(self.matrix, dtype=np.int64).reshape(-1, changes.shape[1])
+        moved = np.abs(changes @ matrix.T)
+        is_exact = np.array([not v for v in self.noise], dtype=bool)
+        broken = moved[:, is_exact].any(axis=1)
+        kept = [Fraction(v) * (1 if self.power == 1 else 2) for v in self.noise if v]
+        common = math.lcm(*(v.numerator for v in kept)) if kept else 1
+        weights = np.array([int(common / v) for v in kept], dtype=object)
+        total = (moved[:, ~is_exact] ** self.power).astype(object) @ weights if kept else [0] * len(changes)
+        return [
+            math.inf if b else Fraction(int(t), common) for b, t in zip(broken.tolist(), total, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -91,15 +98,23 @@ def distinct(pairs: Pairs) -> list[tuple[Database, Database]]:
 def worst(releases: Iterable[Noisy | PerRecord], pairs: Pairs) -> Worst:
     """max over neighbouring databases of the summed loss of all releases."""
     told = list(releases)
-    best = Worst(Fraction(0))
-    for before, after in distinct(pairs):
-        change = [after.count(v) - before.count(v) for v in range(pairs.size)]
-        total: Fraction | float = Fraction(0)
-        for release in told:
-            total += release.loss(change) if isinstance(release, Noisy) else release.moves(before, after)
-        if total > best.value:
-            best = Worst(total, before, after)
-    return best
+    if any(isinstance(release, PerRecord) for release in told):
+        chosen = distinct(pairs)
+    else:
+        at = changes(pairs)[1]
+        chosen = [(tuple(pairs.before[i].tolist()), tuple(pairs.after[i].tolist())) for i in at]
+    if not chosen:
+        return Worst(Fraction(0))
+    moves = np.array([histogram(b, pairs.size) - histogram(a, pairs.size) for a, b in chosen])
+    total: list[Fraction | float] = [Fraction(0)] * len(chosen)
+    for release in told:
+        if isinstance(release, Noisy):
+            own = release.losses(moves)
+        else:
+            own = [release.moves(a, b) for a, b in chosen]
+        total = [t + v for t, v in zip(total, own, strict=True)]
+    best = max(range(len(total)), key=total.__getitem__)
+    return Worst(total[best], *chosen[best]) if total[best] else Worst(Fraction(0))
 
 
 def worst_of(
