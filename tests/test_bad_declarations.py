@@ -118,7 +118,7 @@ SETTINGS: list[tuple[str, str, str, str]] = [
     (CELLS, 'query = { linear = "sex" }', "releases.cells.query.linear.matrix", "nothing"),
     (CELLS, "query = { cdf = 5 }", "releases.cells.query.cdf", "not a number"),
     (CELLS, "query = { cdf = [] }", "releases.cells.query.cdf", "not a list"),
-    (CELLS, 'query = { kmeans = "age" }', "releases.cells.query.kmeans", "not available"),
+    (CELLS, 'query = { kmeans = "age" }', "releases.cells.query.k", "required"),
     (CELLS, "query = 5", "releases.cells.query", "expected a table, got a number"),
     # mechanisms, formats, budget
     (CELLS, f"{CELLS}\nmechanism = 5", "releases.cells.mechanism", "expected text or a table, got a number"),

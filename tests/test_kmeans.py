@@ -62,7 +62,11 @@ def test_clusters_are_found_and_their_terms_cost_the_loss(mechanism, loss):
     assert np.abs(found.centroids - truth).max() < 4
     assert found.values.sum() == pytest.approx(600, abs=60)
     assert ((found.lower <= found.values) & (found.values <= found.upper)).all()
-    assert stacked(way.terms, hood(secrets), way.power).value == loss.amount == way.spent.amount
+    assert way.spent == loss
+    if way.terms:
+        assert stacked(way.terms, hood(secrets), way.power).value == loss.amount
+    else:  # the account then goes by distances
+        assert loss.unit == "rho" and not isinstance(mechanism, FromHistogram)
     assert way.cost.value == loss.amount and way.cost.witness is not None
 
 
@@ -146,7 +150,7 @@ def test_a_plan_ranks_the_ways_that_apply(name):
         again = price(way.mechanism, QUERY, PLANE, hood(SECRETS[name]), ONE)
         assert again.mechanism == way.mechanism and again.draws == way.draws
         assert again.expected_error == way.expected_error
-        assert np.isfinite(way.half_width) and way.spec()["query"] == QUERY.to_spec()
+        assert np.isfinite(way.half_width) and all(n["number"] > 0 for n in way.noise_spec())
 
 
 def test_what_is_simulated_is_close_to_what_happens():

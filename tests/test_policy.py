@@ -200,6 +200,8 @@ Protected: lat: two values of the same block.
 Protected: lon: two values of the same block.
 Protected: day: any two values.
 Odds: a loss of epsilon lets nobody's odds between two joined values change by more than e^epsilon.
+Odds: no epsilon hides in which block a record's lat, lon lies: two values in different blocks are not secret from each \
+other.
 Disclosed exactly: the number of records.
 Disclosed exactly: that no record's lat is missing or invalid (the table is refused otherwise).
 Disclosed exactly: whether lon is missing, for every record.
@@ -445,7 +447,7 @@ def test_policies_refuse_with_key_and_fix(build: Any, kind: Any, says: str) -> N
             lambda: query_from_spec({"marginals": 2, "by": ["x"]}),
             "query: no key 'by'; declared: of, where, bins",
         ),
-        (lambda: query_from_spec({"kmeans": "x"}), "KMeans: not available in this version"),
+        (lambda: query_from_spec({"kmeans": "x"}), "query.k: required"),
         (
             lambda: query_from_spec({"cdf": "x", "quantiles": [0.5]}),
             "query.quantiles: quantiles beside a CDF",

@@ -48,7 +48,7 @@ _HOME = {
     "Mean": "queries",
     "Linear": "queries",
     "Marginals": "marginals.query",
-    "KMeans": "queries",
+    "KMeans": "clustering.query",
     "Table": "table",
     "Session": "session",
     "Release": "release",

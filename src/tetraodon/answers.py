@@ -19,6 +19,7 @@ from .mechanisms.variance import Floats
 from .workload import AllRanges, Cells, Prefixes, Rows, SomeRanges
 
 if TYPE_CHECKING:
+    from .clustering.released import Way
     from .marginals.strategy import MarginalStrategy
 
 
@@ -42,12 +43,13 @@ class Answers:
     raw_prefix: Floats | None = None
 
 
-def answers(strategy: Strategy | MarginalStrategy, noisy: Noisy) -> Answers:
+def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answers:
     """Answers of the strategy's query with 95 % intervals."""
     if not isinstance(strategy, Strategy):
+        from .clustering.released import Way
         from .marginals.answers import table_answers
 
-        return table_answers(strategy, noisy)
+        return strategy.finish(noisy) if isinstance(strategy, Way) else table_answers(strategy, noisy)
     if strategy.forest is None:
         return _rows(strategy, noisy)
     chain, *levels = noisy.values

@@ -11,10 +11,11 @@ from .queries import Query
 from .workload import Resolved, Rows
 
 if TYPE_CHECKING:
+    from .clustering.released import Way
     from .marginals.strategy import MarginalStrategy
 
 
-def exact_rows(strategy: Strategy | MarginalStrategy) -> list[str]:
+def exact_rows(strategy: Strategy | MarginalStrategy | Way) -> list[str]:
     """One text for every kind of row that was observed without noise; different facts have different texts."""
     if not isinstance(strategy, Strategy):
         return strategy.disclosed()

@@ -17,6 +17,7 @@ from .mechanisms.variance import Floats
 from .queries import CDF, Histogram, Quantiles, Query, Ranges
 
 if TYPE_CHECKING:
+    from .clustering.released import Way
     from .marginals.strategy import MarginalStrategy
 
 Column = NDArray[Any]
@@ -24,11 +25,15 @@ VALUE_COLUMNS = ("value", "lower", "upper")
 DECIMALS = 6
 
 
-def published_columns(strategy: Strategy | MarginalStrategy, answers: Answers) -> dict[str, Column]:
+def published_columns(strategy: Strategy | MarginalStrategy | Way, answers: Answers) -> dict[str, Column]:
     """The columns of a release, each of one length."""
     if not isinstance(strategy, Strategy):
+        from .clustering.released import Clusters, Way
         from .marginals.answers import TableAnswers, table_columns
 
+        if isinstance(strategy, Way):
+            assert isinstance(answers, Clusters)
+            return answers.columns
         assert isinstance(answers, TableAnswers)
         return table_columns(strategy.asked, answers)
     resolved = strategy.resolved

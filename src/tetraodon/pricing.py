@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from .clustering.declared import Clustering
+from .clustering.query import KMeans
 from .domain import Domain
 from .errors import SpecificationError
 from .loss import Loss
@@ -69,6 +71,10 @@ def check(query: Query, domain: Domain) -> None:
     """
     if isinstance(query, Marginals):
         ask(query, domain)
+    elif isinstance(query, KMeans):
+        from .clustering.select import room_of
+
+        room_of(query, domain)
     else:
         resolve(query, domain)
 
@@ -79,6 +85,10 @@ def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
         from .marginals.select import candidates as of_tables
 
         return list(of_tables(ask(query, policy.domain), policy.neighbourhood, loss))
+    if isinstance(query, KMeans):
+        from .clustering.select import candidates as of_clusters
+
+        return list(of_clusters(query, policy.domain, policy.neighbourhood, loss))
     return list(select.candidates(resolve(query, policy.domain), policy.neighbourhood, loss))
 
 
@@ -92,6 +102,14 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
         from .marginals.select import price as tables
 
         return tables(mechanism, ask(query, policy.domain), policy.neighbourhood, loss)
+    if isinstance(query, KMeans):
+        from .clustering.select import price as clusters
+
+        return clusters(mechanism, query, policy.domain, policy.neighbourhood, loss)
+    if isinstance(mechanism, Clustering):
+        raise SpecificationError(
+            f"mechanism {next(iter(mechanism.to_spec()))!r}: for KMeans; use 'auto' here."
+        )
     if isinstance(mechanism, Tables):
         raise SpecificationError("mechanism 'tables': for Marginals; use 'auto' here.")
     return select.price(mechanism, resolve(query, policy.domain), policy.neighbourhood, loss)

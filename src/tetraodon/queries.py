@@ -280,11 +280,6 @@ class Linear(_OneAttribute):
         return super().to_spec() | {"matrix": [list(row) for row in self.matrix]}
 
 
-def KMeans(*args: object, **kwargs: object) -> None:
-    """Cluster centres. Not available in this version."""
-    raise Unsupported("KMeans: not available in this version.")
-
-
 WORDS: dict[str, Any] = {c.word: c for c in (Histogram, CDF, Ranges, Quantiles, Sum, Mean, Linear)}
 
 
@@ -304,12 +299,14 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
 
         return marginals_from_spec(rest, where)
     if "kmeans" in rest:
-        KMeans()
+        from .clustering.query import kmeans_from_spec
+
+        return kmeans_from_spec(rest, where)
     words = [w for w in WORDS if w in rest]
     if "quantiles" in words and "cdf" in words:
         raise Unsupported(f"{where}.quantiles: quantiles beside a CDF are not available in this version.")
     if len(words) != 1:
-        raise SpecificationError(f"{where}: exactly one of {', '.join(WORDS)}, marginals.")
+        raise SpecificationError(f"{where}: exactly one of {', '.join(WORDS)}, marginals, kmeans.")
     word = words[0]
     body = rest.pop(word)
     common = {k: rest.pop(k) for k in ("by", "where", "bins") if k in rest}

@@ -14,6 +14,7 @@ import numpy as np
 
 from .answers import Answers, quantile_positions
 from .binning import Grouping
+from .clustering.declared import Clustering
 from .disclosure import exact_rows
 from .errors import SpecificationError, Unsupported
 from .estimates import Estimate, bounds
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from .clustering.released import Way
     from .ledger import Ledger
     from .marginals.strategy import MarginalStrategy
 
@@ -41,7 +43,7 @@ CURVE = tuple(Fraction(k, 10) for k in (1, 2, 3, 5, 7, 10, 15, 20, 30))
 class Priced:
     """One row of a plan: a mechanism with its exact cost and its error, before any data is read."""
 
-    strategy: Strategy | MarginalStrategy
+    strategy: Strategy | MarginalStrategy | Way
 
     @property
     def mechanism(self) -> Mechanism:
@@ -54,7 +56,8 @@ class Priced:
 
     @property
     def expected_error(self) -> float:
-        """Mean squared error of the linear estimate over the workload, in the square of the answer's unit."""
+        """Mean squared error of the linear estimate over the workload, in the square of the answer's unit; for ``KMeans`` the
+        objective over that of plain k-means, on public synthetic data."""
         return self.strategy.expected_error
 
     @property
@@ -68,9 +71,10 @@ class Priced:
         return describe_workload(self.strategy)
 
     def __repr__(self) -> str:
+        error = "objective ratio" if self.strategy.query.word == "kmeans" else "mean squared error"
         return (
             f"{name_of(self.mechanism)}: {self.strategy.spent.show()}, ± {number(self.half_width)}, "
-            f"mean squared error {number(self.expected_error)}"
+            f"{error} {number(self.expected_error)}"
         )
 
     def to_spec(self) -> dict[str, Any]:
@@ -83,9 +87,11 @@ class Priced:
         }
 
 
-def describe_workload(strategy: Strategy | MarginalStrategy) -> str:
+def describe_workload(strategy: Strategy | MarginalStrategy | Way) -> str:
     """What an expected error speaks of, in words."""
     word = strategy.query.word
+    if word == "kmeans":
+        return "the objective over that of plain k-means, on public synthetic data"
     if not isinstance(strategy, Strategy):
         return "every cell of every table"
     if word == "quantiles":
@@ -102,7 +108,7 @@ def name_of(mechanism: Mechanism) -> str:
     >>> name_of(OrderedHierarchical(16, block=50))
     'ordered hierarchical, fan-out 16, blocks of 50'
     """
-    if isinstance(mechanism, Tables):
+    if isinstance(mechanism, Tables | Clustering):
         return mechanism.words
     [(name, inner)] = mechanism.to_spec().items()
     parts = [name.replace("-", " ")]
@@ -130,7 +136,7 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def unit_of(strategy: Strategy | MarginalStrategy) -> str:
+def unit_of(strategy: Strategy | MarginalStrategy | Way) -> str:
     """The unit of an answer's ±: records for counts, the attribute's own for totals and means."""
     if isinstance(strategy, Strategy) and strategy.query.word in ("sum", "mean"):
         resolved = strategy.resolved
@@ -181,7 +187,7 @@ class Release:
     """
 
     name: str
-    strategy: Strategy | MarginalStrategy
+    strategy: Strategy | MarginalStrategy | Way
     answers: Answers
     total: int
     considered: tuple[Priced, ...]
@@ -260,8 +266,9 @@ class Release:
             SpecificationError: the release is none of tables.
         """
         from .marginals.answers import TableAnswers, one_table
+        from .marginals.strategy import MarginalStrategy
 
-        if isinstance(self.strategy, Strategy) or not isinstance(self.answers, TableAnswers):
+        if not isinstance(self.strategy, MarginalStrategy) or not isinstance(self.answers, TableAnswers):
             raise SpecificationError("tables: only for Marginals; use to_frame().")
         try:
             import pandas as pd
@@ -269,6 +276,19 @@ class Release:
             raise Unsupported("tables: needs pandas; install it or use to_arrow().") from None
         asked, told = self.strategy.asked, self.answers
         return {asked.names(t): pd.DataFrame(one_table(asked, told, t)) for t in asked.tables}
+
+    @property
+    def centroids(self) -> Floats:
+        """The centres of ``KMeans``, shape (k, coordinates), in the attributes' units (degrees, for a place on a map).
+
+        Raises:
+            SpecificationError: the release is none of clusters.
+        """
+        from .clustering.released import Clusters
+
+        if not isinstance(self.answers, Clusters):
+            raise SpecificationError("centroids: only for KMeans.")
+        return self.answers.centroids
 
     def range(self, low: Any, high: Any) -> Estimate:
         """Number of records from ``low`` to ``high``, ends included (arrays of equal length are answered at once).

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -217,8 +217,7 @@ def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constr
 def _request(told: Mapping[str, Any]) -> Request:
     with under("name"):
         file_name(told["name"])
-    with under("query.kmeans") if "kmeans" in told["query"] else nullcontext():
-        query = query_from_spec(told["query"])
+    query = query_from_spec(told["query"])
     mechanism = told.get("mechanism", "auto")
     chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
     loss = _loss(told)

@@ -43,6 +43,12 @@ class FromHistogram:
         inner = {"along": self.along, "counted": self.counted}
         return {"kmeans-histogram": {n: v for n, v in inner.items() if v is not None}}
 
+    @property
+    def words(self) -> str:
+        """The way in a few words."""
+        cut = "" if self.along is None else f", {self.along} blocks along the longest side"
+        return f"k-means on a noisy histogram{cut}" + (", cumulative" if self.counted == "ordered" else "")
+
 
 @dataclass(frozen=True)
 class InRounds:
@@ -73,6 +79,13 @@ class InRounds:
         inner: dict[str, Any] = {} if self.rounds is None else {"rounds": self.rounds}
         return {"kmeans-rounds": inner | ({} if self.radius is None else {"radius": show(self.radius)})}
 
+    @property
+    def words(self) -> str:
+        """The way in a few words."""
+        cut = "" if self.radius is None else f", residuals within {show(100 * self.radius)} % of the box"
+        count = "rounds" if self.rounds is None else f"{self.rounds} round{'s' * (self.rounds > 1)}"
+        return f"k-means in {count} of noisy sums{cut}"
+
 
 @dataclass(frozen=True)
 class WholeBlocks:
@@ -84,6 +97,11 @@ class WholeBlocks:
 
     def to_spec(self) -> dict[str, Any]:
         return {"kmeans-blocks": {}}
+
+    @property
+    def words(self) -> str:
+        """The way in a few words."""
+        return "k-means over the blocks that the policy discloses"
 
 
 Clustering = FromHistogram | InRounds | WholeBlocks

@@ -23,6 +23,7 @@ from ..attributes import Categorical, Point
 from ..axes import Ints
 from ..disclosure import exact_rows
 from ..domain import Domain
+from ..exact import show
 from ..loss import Loss
 from ..mechanisms import Identity, Ordered
 from ..mechanisms.select import price
@@ -172,25 +173,17 @@ class HistogramWay(Way):
         noisy = Noisy(tuple(values), int(sample.counts.sum()))
         return self.centroids(noisy, strategy.weights.estimate(values[0], values[1:]), FEW)
 
+    def noise_spec(self) -> list[dict[str, Any]]:
+        """The rows of the histogram, their scale (σ² for Gaussian noise) and their number in every group."""
+        return [
+            {"rows": p.name, "scale": show(s), "number": int((~p.exact).sum())}
+            for p in self.strategy.parts
+            if (s := self.strategy.scale(p)) is not None
+        ]
+
     def disclosed(self) -> list[str]:
         """In words, what is published exactly because the policy does not hold it secret."""
         return exact_rows(self.strategy)
-
-    def spec(self) -> dict[str, Any]:
-        """What was run, in plain values, for the account."""
-        parts = [
-            {
-                "name": p.name,
-                "weight": p.weight,
-                "scale": None if (s := self.strategy.scale(p)) is None else str(s),
-            }
-            for p in self.strategy.parts
-        ]
-        return {
-            "query": self.query.to_spec(),
-            "histogram": self.base.resolved.query.to_spec(),
-            "parts": parts,
-        }
 
 
 def binned(query: KMeans, room: Space, along: int) -> Histogram:

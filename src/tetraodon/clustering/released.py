@@ -96,6 +96,27 @@ class Way:
         """Objective of a private run over that of plain k-means, on average on public synthetic data (``simulate``)."""
         return self.ratio
 
+    @property
+    def half_width(self) -> float:
+        """95 % half-width of a cluster's size, in records."""
+        raise AssertionError
+
+    def finish(self, noisy: Any) -> Clusters:
+        """Clusters from what was observed with noise, alone."""
+        raise AssertionError
+
+    def noise_spec(self) -> list[dict[str, Any]]:
+        """What carries noise, in plain values."""
+        return []
+
+    def tables_spec(self) -> list[dict[str, Any]]:
+        """No tables."""
+        return []
+
+    def disclosed(self) -> list[str]:
+        """In words, what is published exactly because the policy does not hold it secret."""
+        return []
+
     def admit(self, total: int) -> None:
         """Whether rows over ``total`` records stay exact in 64 bits; asked before charging."""
 
@@ -115,13 +136,15 @@ class Way:
             names=self.room.names,
         )
 
-    def dominating(self, cells: Term) -> Term:
+    def dominating(self, cells: Term) -> tuple[Term, ...]:
         """Rows that move at least as much as what is observed: the complete histogram, at the loss that was asked for.
 
-        For ρ, moves of several records add up in the norm and not in its square, so that no record may make up for another.
+        None for ρ: moves of several records add up in the norm and not in its square, so that later policies with known
+        counts go by distances instead.
         """
-        factor = self.loss.amount / Fraction(self.move.value)
-        return Term(cells.resolved, cells.layers, factor, is_by_record=self.is_gaussian)
+        if not self.move.value or self.is_gaussian:
+            return ()
+        return (Term(cells.resolved, cells.layers, self.loss.amount / Fraction(self.move.value)),)
 
     def quantile(self, scale: Fraction) -> float:
         """95 % half-width of one draw of noise."""
@@ -137,8 +160,8 @@ def every_cell(room: Space, whole: Domain) -> Resolved:
 def as_cells(told: Resolved, hood: Neighbourhood, power: int) -> tuple[Term, Move]:
     """The complete histogram as a term of factor 1, and its largest move.
 
-    A release that costs any pair of values at most λ is dominated by it at factor λ/2, whatever the policy: without
-    constraints for both kinds of noise, with them for pure ε (moves of several records add up).
+    A release that costs any pair of values at most λ is dominated by it at factor λ/2, whatever the policy: without known
+    counts for both kinds of noise, with them for pure ε (moves of several records add up).
     """
     term = Term(told, (rows.Blocks(told.n_positions),))
     return term, stacked([term], hood, power)

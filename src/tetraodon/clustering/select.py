@@ -42,15 +42,7 @@ class Choice:
     @cached_property
     def room(self) -> Space:
         """The cells as points."""
-        for name in self.query.used:
-            self.whole.attribute(name, "kmeans")
-        taken = sorted({"value", "lower", "upper"} & set(self.query.attributes))
-        if taken:
-            raise SpecificationError(
-                f"kmeans: {taken[0]!r} is the name of a column of the answers; declare the attribute under another name "
-                f"with column={taken[0]!r}."
-            )
-        return space(self.whole.select(*self.query.attributes))
+        return room_of(self.query, self.whole)
 
     @cached_property
     def samples(self) -> list[Sample]:
@@ -136,6 +128,23 @@ class Choice:
             yield from self.by_blocks(mechanism)
 
 
+def room_of(query: KMeans, whole: Domain) -> Space:
+    """The cells of a query's attributes as points.
+
+    Raises:
+        SpecificationError: an attribute that is not declared or has no distances, or the name of a column of the answers.
+    """
+    for name in query.used:
+        whole.attribute(name, "kmeans")
+    taken = sorted({"value", "lower", "upper"} & set(query.attributes))
+    if taken:
+        raise SpecificationError(
+            f"kmeans: {taken[0]!r} is the name of a column of the answers; declare the attribute under another name "
+            f"with column={taken[0]!r}."
+        )
+    return space(whole.select(*query.attributes))
+
+
 def candidates(query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) -> list[AnyWay]:
     """The best of each way that applies, best first.
 
@@ -154,12 +163,16 @@ def candidates(query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) ->
     return sorted(found, key=lambda w: w.ratio)
 
 
-def price(mechanism: Clustering, query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) -> AnyWay:
+def price(mechanism: object, query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) -> AnyWay:
     """The way that a named mechanism means.
 
     Raises:
         SpecificationError: it does not apply here.
     """
+    if not isinstance(mechanism, Clustering):
+        raise SpecificationError(
+            "mechanism: KMeans is released by kmeans-histogram, kmeans-rounds or kmeans-blocks."
+        )
     found = list(Choice(query, whole, hood, loss).found(mechanism))
     if found:
         return min(found, key=lambda w: w.ratio)

@@ -21,9 +21,9 @@ from ..mechanisms.variance import Floats
 from ..sensitivity import Move, Term
 from ..workload import Resolved
 from .blocks import Blocks
-from .costs import COARSE, FINE
+from .costs import COARSE, FINE, Assignment
 from .declared import InRounds, WholeBlocks
-from .iterative import LARGEST, Found, Rounds, iterate
+from .iterative import LARGEST, Found, Rounds, iterate, scales, start
 from .lloyd import cluster, in_order, squares
 from .released import Clusters, Way, places
 from .simulate import Sample, drawn
@@ -66,14 +66,8 @@ class RoundsWay(Way):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Rows that move at least as much as what is observed, at the loss that was asked for."""
-        if not self.move.value:
-            return ()
-        return (
-            Term(
-                self.cell_term.resolved, self.cell_term.layers, self.loss.amount / Fraction(self.move.value)
-            ),
-        )
+        """Rows that move at least as much as what is observed; none for ρ (``dominating``)."""
+        return self.dominating(self.cell_term)
 
     def rounds(self, blocks: int) -> Rounds:
         """What is fixed in advance: the loss is per pair of cells, of which a neighbour may move several."""
@@ -98,13 +92,15 @@ class RoundsWay(Way):
         return []
 
     @cached_property
+    def _first(self) -> tuple[Fraction, Fraction]:
+        """Scales of sizes and of sums in the first round."""
+        rounds, centroids = self.rounds(FINE), start(self.room, self.query.k)
+        return scales(rounds, self.room, Assignment(centroids, centroids, rounds.radius))
+
+    @property
     def half_width(self) -> float:
         """95 % half-width of a size in the first round, in records."""
-        from .costs import Assignment
-        from .iterative import scales, start
-
-        rounds, centroids = self.rounds(FINE), start(self.room, self.query.k)
-        return self.quantile(scales(rounds, self.room, Assignment(centroids, centroids, rounds.radius))[0])
+        return self.quantile(self._first[0])
 
     def admit(self, total: int) -> None:
         largest = max(self.rounds(FINE).radius.tolist())
@@ -148,19 +144,18 @@ class RoundsWay(Way):
             self._deviation,
         ).centroids
 
-    def disclosed(self) -> list[str]:
-        """Nothing is published exactly."""
-        return []
-
-    def spec(self) -> dict[str, Any]:
-        """What was run, in plain values, for the account."""
-        rounds = self.rounds(FINE)
-        return {
-            "query": self.query.to_spec(),
-            "rounds": rounds.count,
-            "radius": rounds.radius.tolist(),
-            "each": show(rounds.each),
-        }
+    def noise_spec(self) -> list[dict[str, Any]]:
+        """What carries noise in the first round, with its scale (σ² for Gaussian noise); later scales follow from what was
+        released before."""
+        told = zip(("sizes", "sums"), self._first, (1, len(self.room.lines)), strict=True)
+        return [
+            {
+                "rows": f"{name} of the first of {self.mechanism.rounds} rounds",
+                "scale": show(s),
+                "number": self.query.k * n,
+            }
+            for name, s, n in told
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +203,8 @@ class BlocksWay(Way):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Within a block the complete histogram moves at least as much; between blocks the exact counts tell."""
-        if not self.move.value:
-            return ()
-        return (
-            Term(
-                self.cell_term.resolved, self.cell_term.layers, self.loss.amount / Fraction(self.move.value)
-            ),
-        )
+        """Rows that move at least as much as the noisy sums; none for ρ (``dominating``)."""
+        return self.dominating(self.cell_term)
 
     @property
     def exact_terms(self) -> tuple[Term, ...]:
@@ -287,21 +276,19 @@ class BlocksWay(Way):
         )
         return self._found(sample.codes, sample.counts, noise_).centroids
 
+    def noise_spec(self) -> list[dict[str, Any]]:
+        """The sums, in half steps of the cells, their scale (σ² for Gaussian noise) and their number."""
+        return [
+            {"rows": "sums within blocks, in half steps", "scale": show(scale), "number": number}
+            for scale, number in self.draws
+        ]
+
     def disclosed(self) -> list[str]:
         """In words, what is published exactly because the policy does not hold it secret."""
         names = ", ".join(self.room.domain.names)
         return [
             f"the number of records in every one of the {self.blocks.count} blocks of {names} that the policy discloses"
         ]
-
-    def spec(self) -> dict[str, Any]:
-        """What was run, in plain values, for the account."""
-        scale = self.scale
-        return {
-            "query": self.query.to_spec(),
-            "blocks": self.blocks.count,
-            "scale": None if scale is None else show(scale),
-        }
 
 
 def clusters_of_blocks(points: Floats, held: Ints, k: int) -> tuple[Ints, Floats]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from ..clustering.declared import NAMES as CLUSTERING
+from ..clustering.declared import Clustering
 from ..errors import SpecificationError, Unsupported, unknown
 from ..exact import Number, exact, show
 from ..marginals.mechanism import Tables
@@ -144,7 +146,7 @@ def Optimised(*args: object, **kwargs: object) -> None:
     )
 
 
-Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Direct | Tables
+Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Direct | Tables | Clustering
 
 NAMES: dict[str, Any] = {
     "identity": Identity,
@@ -153,6 +155,7 @@ NAMES: dict[str, Any] = {
     "ordered-hierarchical": OrderedHierarchical,
     "direct": Direct,
     "tables": Tables,
+    **CLUSTERING,
     "optimised": Optimised,
 }
 

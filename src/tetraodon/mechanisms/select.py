@@ -62,6 +62,8 @@ def _priced(mechanism: Mechanism, search: Search) -> Strategy:
         )
     if isinstance(mechanism, Ordered):
         return _built(mechanism, search, Forest(size, 1, 2), 1, ())
+    if not isinstance(mechanism, Hierarchical | OrderedHierarchical):
+        raise SpecificationError(f"{where}: not for this query; use 'auto' here.")
     if size > MAX_TREE:
         raise Unsupported(f"{where}: trees are offered up to 2^23 cells.")
     shape, share = search.shape(size, mechanism.fanout), None
