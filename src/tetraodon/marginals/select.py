@@ -39,11 +39,15 @@ def price(mechanism: Mechanism, asked: Asked, hood: Neighbourhood, loss: Loss) -
     measured = tuple(t for t in _measured(mechanism, asked, hood) if t not in known)
     if known.issuperset(asked.tables):
         return build(mechanism, asked, hood, loss, (), (), exact)
-    problem = Problem(
-        asked.shape, measured, asked.tables, exact, _moves(asked, measured, hood, loss), 1 if loss.unit == "epsilon" else 2
-    )  # fmt: skip
-    weights = equal(problem) if mechanism.budget == "equal" else optimal(problem)
-    return build(mechanism, asked, hood, loss, measured, weights.tolist(), exact)
+    power = 1 if loss.unit == "epsilon" else 2
+    tried = []
+    for moves in _moves(asked, measured, hood, power):
+        problem = Problem(asked.shape, measured, asked.tables, exact, moves, power)
+        weights = [equal(problem)] if mechanism.budget == "equal" else [equal(problem), optimal(problem)]
+        tried += [tuple(w.tolist()) for w in weights]
+    # The exact price decides: what the search goes by is a bound where a filter takes records in and out.
+    built = [build(mechanism, asked, hood, loss, measured, w, exact) for w in dict.fromkeys(tried)]
+    return min(built, key=lambda s: s.expected_error)
 
 
 def candidates(asked: Asked, hood: Neighbourhood, loss: Loss) -> list[MarginalStrategy]:
@@ -90,10 +94,17 @@ def _effort(asked: Asked, hood: Neighbourhood) -> int:
     return small.axes[0].n_edges if small.kind == "flat" else 1
 
 
-def _moves(asked: Asked, measured: tuple[Axes, ...], hood: Neighbourhood, loss: Loss) -> Floats:
-    """Shape (kinds of edges, tables): how far each kind moves each table."""
-    told = []
-    for table in measured:
-        told.append(stacked([asked.term(table)], hood, 1 if loss.unit == "epsilon" else 2).by_secret)
+def _moves(asked: Asked, measured: tuple[Axes, ...], hood: Neighbourhood, power: int) -> list[Floats]:
+    """Shape (kinds of edges, tables): how far each kind moves each table, in one or two readings.
+
+    Along one attribute some edges may move a record within tables, and others in or out of all of them. The first reading
+    adds the two up, the second tells them apart.
+    """
+    told = [stacked([asked.term(t)], hood, power).by_secret for t in measured]
     kinds = dict.fromkeys(k for by_secret in told for k in by_secret)
-    return np.array([[float(Fraction(b.get(k, 0))) for b in told] for k in kinds])
+    moves = np.array([[float(Fraction(b.get(k, 0))) for b in told] for k in kinds])
+    if not asked.is_filtered or not hood.is_plain:
+        return [moves]
+    within = np.where(moves > 1, moves, 0.0)
+    apart = np.concatenate([within[within.any(axis=1)], np.minimum(moves[(moves == 1).any(axis=1)], 1.0)])
+    return [moves, apart]
