@@ -568,3 +568,73 @@ def test_a_map_of_120_000_cells_answers_without_its_billion_edges() -> None:
     assert policy.sensitivity(td.Histogram("home")).value == 2
     assert policy.sensitivity(td.Histogram("home", bins={"home": 4})).value == 2
     assert axis.distance(0, home.size - 1) == 6 and axis.n_components == 1
+
+
+# ---------- plain words ----------
+
+
+def lines_of(domain: Any, secrets: Any) -> list[str]:
+    return td.Policy(domain, secrets).explain().split("\n")
+
+
+def test_distances_between_places_are_told_in_their_unit() -> None:
+    home = td.Point("lat", "lon", box=(("48.1", "49.2"), (1.4, 3.6)), cell="250 m")
+    domain = td.Domain(home=home, sex=td.Categorical(["f", "m"]))
+    near = "are joined, since some of their places are that close; a cell is about 249.6 m × 249.8 m)."
+    told = lines_of(domain, td.AttributeWise(home=td.Within("500 m"), sex=td.Full()))
+    # A hop is at most (1, 3), (2, 2) or (3, 1) cells, and 489 rows and 646 columns lie between the corners.
+    assert (
+        "Protected: home: two places at most 500 m apart, as the crow flies, in local lengths (cells up to 3 rows or 3 "
+        f"columns apart {near}" in told
+    )
+    assert (
+        "Odds: home: 48.1011 1.4017 and 49.1989 3.5983 are 284 hops apart, so that pair costs up to 284 epsilon."
+        in told
+    )
+    told = lines_of(domain, td.Within("5 km", on="home", metric=td.Haversine()))
+    assert told[0].startswith("NOT protected: sex.")
+    assert (
+        f"Protected: home: two places at most 5 km apart, along great circles (cells up to 21 rows or 21 columns apart {near}"
+        in told
+    )
+    told = lines_of(domain, td.Within(300, on="home", metric=td.L1(home="1.5")))
+    assert (
+        "Protected: home: two places at most 300 m apart, along the two coordinates, in local lengths, each unit counted 1.5 "
+        f"times (cells up to 1 rows or 1 columns apart {near}" in told
+    )
+    told = lines_of(domain, td.Partition({"home": (2, 3)}))
+    assert "Protected: home: two places of the same block of the map." in told
+    assert "Disclosed exactly: the block in which each record's home lies, and how many lie in each." in told
+    assert (
+        "Odds: no epsilon hides in which block a record's home lies: two values in different blocks are not secret from each "
+        "other." in told
+    )
+
+
+def test_distances_over_several_attributes_are_told_as_one_rule() -> None:
+    domain = td.Domain(x=td.Integer(0, 99, unit="km"), y=td.Integer(0, 9, unit="km"), n=td.Integer(0, 3))
+    told = lines_of(domain, td.Within("6 km", metric=td.L1(x=1, y=2)))
+    assert told[0] == "NOT protected: n. Its values may be disclosed exactly, person by person."
+    for line in (
+        "Protected: several attributes at once: any two combinations of values for which the differences in x, 2 × y, added "
+        "up, are at most 6 km.",
+        "Protected: x: two values at most 6 km apart, if nothing else differs.",
+        "Protected: y: two values at most 3 km apart, if nothing else differs.",
+        "Odds: x: 0 and 99 are 17 hops apart, so that pair costs up to 17 epsilon.",
+        "Odds: x, y together: 0, 0 and 99, 9 are 20 hops apart, so that pair costs up to 20 epsilon.",
+    ):
+        assert line in told, line
+    euclid = lines_of(domain, td.Within(5, metric=td.L2(x=1, y=1)))
+    assert any(
+        "the squared differences in x, y, added up, are at most the square of 5 km." in line
+        for line in euclid
+    )
+
+
+def test_pairs_that_no_path_joins_are_told() -> None:
+    domain = td.Domain(a=td.Integer(0, 1), b=td.Integer(0, 1))
+    told = lines_of(domain, td.Edges([((0, 0), (1, 1))]))
+    assert any(
+        line.startswith("Odds: no epsilon hides in which group of joined value combinations") for line in told
+    )
+    assert not any("no epsilon" in line for line in lines_of(domain, td.Full()))

@@ -6,11 +6,15 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from .attributes import Attribute, Numeric
+from .attributes import Attribute, Numeric, Point
 from .axes import Axis
 from .domain import Domain
+from .errors import Unsupported
 from .exact import exact, positive, show
 from .graphs import AttributeSecrets, AttributeWise, Edges, Full, Graph, Nothing, Partition, Secrets, Within
+from .lattice import Blocks, Lattice
+from .lengths import measured
+from .metrics import L1, Discrete, Haversine
 
 
 def unprotected_line(graph: Graph) -> str:
@@ -69,12 +73,50 @@ def protected_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]
             for n in domain.names
             if _speaks(graph, n)
         ]
-    named = {secrets.on or domain.names[0]: secrets} if not isinstance(secrets, Nothing) else {}
+    if isinstance(secrets, Within) and graph.kind == "ball":
+        return _together_lines(domain, secrets, graph)
+    named = (
+        {secrets.on or _measured(secrets) or domain.names[0]: secrets}
+        if not isinstance(secrets, Nothing)
+        else {}
+    )
     return [
         _attribute_line(n, domain[n], named.get(n, Nothing()), graph)
         for n in domain.names
         if _speaks(graph, n)
     ]
+
+
+def _measured(secrets: Secrets) -> str | None:
+    """The attribute that the metric of a threshold names."""
+    weights = getattr(getattr(secrets, "metric", None), "weights", ())
+    return weights[0][0] if weights else None
+
+
+def _together_lines(domain: Domain, secrets: Within, graph: Graph) -> list[str]:
+    """A distance over several attributes: the rule, then how far each of them can differ alone."""
+    assert secrets.metric is not None and not isinstance(secrets.metric, Discrete | Haversine)
+    weights = dict(secrets.metric.weights)
+    parts = [(n if w == 1 else f"{show(w)} × {n}") for n, w in weights.items()]
+    units = {domain[n].unit for n in weights}
+    theta = _distance(secrets, domain[next(iter(weights))]) if len(units) == 1 else _threshold(secrets)
+    if isinstance(secrets.metric, L1):
+        rule = f"the differences in {', '.join(parts)}, added up, are at most {theta}"
+    else:
+        rule = f"the squared differences in {', '.join(parts)}, added up, are at most the square of {theta}"
+    lines = [f"several attributes at once: any two combinations of values for which {rule}."]
+    for name, attribute in domain.items():
+        if not _speaks(graph, name):
+            continue
+        axis, line = graph.axis(name), f"{name}: only whether it is missing."
+        if name in weights:
+            alone = measured(secrets.theta, attribute.unit, "Within") / weights[name]
+            far = f"{show(alone)} {attribute.unit or ''}".strip()
+            line = (
+                f"{name}: two values at most {far} apart, if nothing else differs{_cells(attribute, axis)}."
+            )
+        lines.append(line + _missing_line(name, attribute))
+    return lines
 
 
 def _is_cut(secrets: Partition, domain: Domain, name: str) -> bool:
@@ -93,34 +135,76 @@ def _attribute_line(name: str, attribute: Attribute, secrets: AttributeSecrets, 
     if isinstance(secrets, Full):
         line = f"{name}: any two values."
     elif isinstance(secrets, Within):
-        line = f"{name}: two values at most {_distance(secrets, attribute)} apart{_cells(attribute, axis)}."
+        what = "places" if isinstance(attribute, Point) else "values"
+        apart = f"{_distance(secrets, attribute)} apart{_how(secrets, attribute)}"
+        line = f"{name}: two {what} at most {apart}{_cells(attribute, axis)}."
     elif isinstance(secrets, Partition):
-        line = f"{name}: two values of the same block."
+        where = " of the map" if isinstance(attribute, Point) else ""
+        line = f"{name}: two {'places' if where else 'values'} of the same block{where}."
     elif isinstance(secrets, Edges):
         line = f"{name}: the {axis.n_edges} listed pairs of values."
     else:
         line = f"{name}: only whether it is missing."
-    if attribute.missing == "secret":
-        line += (
-            f" Whether {name} is missing is secret too, which joins every value to the missing cell and so puts any two "
-            "values at most two hops apart."
-        )
-    return line
+    return line + _missing_line(name, attribute)
+
+
+def _missing_line(name: str, attribute: Attribute) -> str:
+    if attribute.missing != "secret":
+        return ""
+    return (
+        f" Whether {name} is missing is secret too, which joins every value to the missing cell and so puts any two "
+        "values at most two hops apart."
+    )
+
+
+def _threshold(secrets: Within) -> str:
+    return secrets.theta if isinstance(secrets.theta, str) else show(exact(secrets.theta, "Within"))
+
+
+def _how(secrets: Within, attribute: Attribute) -> str:
+    """How a place's distance is measured, and a weight that is not 1."""
+    metric, told = secrets.metric, []
+    weights = getattr(metric, "weights", ())
+    if isinstance(attribute, Point) and not isinstance(metric, Discrete):
+        ground = "local lengths" if attribute.metric == "local" else "the plane"
+        told = [
+            "along great circles"
+            if isinstance(metric, Haversine)
+            else f"{'along the two coordinates' if isinstance(metric, L1) else 'as the crow flies'}, in {ground}"
+        ]
+    if weights and weights[0][1] != 1:
+        told.append(f"each unit counted {show(weights[0][1])} times")
+    return "".join(f", {t}" for t in told)
 
 
 def _distance(secrets: Within, attribute: Attribute) -> str:
-    text = secrets.theta if isinstance(secrets.theta, str) else show(exact(secrets.theta, "Within"))
+    text = _threshold(secrets)
     unit = attribute.unit if attribute.unit and " " not in text else None
     return f"{text} {unit}" if unit else text
 
 
 def _cells(attribute: Attribute, axis: Axis) -> str:
+    if isinstance(attribute, Point) and isinstance(axis, Lattice):
+        height, width = (f"{about(v)} {attribute.unit or ''}".strip() for v in attribute.lengths)
+        return (
+            f" (cells up to {axis.depth} rows or {axis.breadth} columns apart are joined, since some of their places are "
+            f"that close; a cell is about {height} × {width})"
+        )
     wide = isinstance(attribute, Numeric) or getattr(attribute, "step", 1) != 1
     return (
         f" (cells up to {axis.window} apart are joined, since some of their values are that close)"
         if wide
         else ""
     )
+
+
+def about(length: Fraction) -> str:
+    """A length in four digits or as a whole number.
+
+    >>> about(Fraction("5559.754")), about(Fraction("0.33333")), about(Fraction("123456.7"))
+    ('5,560', '0.3333', '123,457')
+    """
+    return f"{float(length):,.4g}" if length < 10_000 else f"{float(length):,.0f}"
 
 
 def _is_split(axis: Axis) -> bool:
@@ -131,7 +215,7 @@ def _is_split(axis: Axis) -> bool:
 
 
 def odds_lines(graph: Graph, epsilon: Any) -> list[str]:
-    """At what odds: one hop, and the farthest pair of each attribute."""
+    """At what odds: one hop, the farthest pair of each attribute, and pairs without any path."""
     if not graph.has_edges:
         return []
     if epsilon is None:
@@ -152,7 +236,66 @@ def odds_lines(graph: Graph, epsilon: Any) -> list[str]:
                 lines.append(
                     f"Odds: {name}: {ends} are {hops} hops apart, so that pair costs up to {hops} epsilon."
                 )
-    return lines
+    return lines + _farthest_together(graph) + _unprotected_pairs(graph)
+
+
+def _farthest_together(graph: Graph) -> list[str]:
+    """Opposite corners, where edges move several attributes at once."""
+    if graph.ball is None:
+        return []
+    moved = [
+        n
+        for n, s in zip(graph.domain.names, graph.ball.sides, strict=True)
+        if s is not None and s.axis.window
+    ]
+    corners = [
+        [axis.base - 1 if n in moved else 0 for n, axis in zip(graph.domain.names, graph.axes, strict=True)]
+    ]
+    corners.insert(0, [0] * len(graph.axes))
+    try:
+        hops = graph.ball.distance(*corners)
+    except Unsupported:
+        return []
+    if len(moved) < 2 or hops is None or hops < 2:
+        return []
+    ends = " and ".join(
+        ", ".join(
+            graph.domain[n].label(c) for n, c in zip(graph.domain.names, corner, strict=True) if n in moved
+        )
+        for corner in corners
+    )
+    return [
+        f"Odds: {', '.join(moved)} together: {ends} are {hops} hops apart, so that pair costs up to {hops} epsilon."
+    ]
+
+
+def _unprotected_pairs(graph: Graph) -> list[str]:
+    """Values that no path joins (attacks C30)."""
+    if graph.kind == "flat":
+        if graph.n_components == 1:
+            return []
+        return [
+            "Odds: no epsilon hides in which group of joined value combinations a record lies: two combinations in "
+            "different groups are not secret from each other."
+        ]
+    split = _split(graph)
+    if not split:
+        return []
+    return [
+        f"Odds: no epsilon hides in which block a record's {', '.join(split)} lies: two values in different blocks are not "
+        "secret from each other."
+    ]
+
+
+def _split(graph: Graph) -> list[str]:
+    """Protected attributes whose values fall into several components."""
+    return [
+        n
+        for n, a in zip(graph.domain.names, graph.axes, strict=True)
+        if a.has_edges
+        and (a.starts is not None or a.pairs is not None or isinstance(a, Blocks))
+        and _is_split(a)
+    ]
 
 
 def factor(epsilon: Fraction) -> str:
@@ -185,11 +328,7 @@ def disclosed_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]
         group = "block" if isinstance(secrets, Partition) else "group of joined value combinations"
         lines.append(f"the {group} in which each record lies, and how many lie in each.")
     elif graph.kind != "flat":
-        split = [
-            n
-            for n, a in zip(domain.names, graph.axes, strict=True)
-            if a.has_edges and (a.starts is not None or a.pairs is not None) and _is_split(a)
-        ]
+        split = _split(graph)
         if split:
             lines.append(
                 f"the block in which each record's {', '.join(split)} lies, and how many lie in each."

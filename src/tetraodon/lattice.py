@@ -80,6 +80,11 @@ class Lattice(Grid):
         """The largest row distance that an edge spans."""
         return int(self._reach.shape[1]) - 1
 
+    @property
+    def breadth(self) -> int:
+        """The largest column distance that an edge spans."""
+        return int(self._reach.max())
+
     def _row_reach(self, d: int) -> Ints:
         """Reach from row i to row i + d, for every i that has one."""
         return np.broadcast_to(self._reach[: self.rows - d, d], (self.rows - d,))
