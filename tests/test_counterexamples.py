@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from oracle.composed import Noisy, PerRecord, Promise
 
 import tetraodon as td
 from tetraodon import zcdp
-from tetraodon.errors import PolicyError, Unsupported
+from tetraodon.errors import BudgetError, PolicyError, Unsupported
+from tetraodon.loss import Loss
+from tetraodon.pricing import candidates
 from tetraodon.sensitivity import query_layers, stacked
 from tetraodon.sensitivity.stack import Term
 from tetraodon.workload import resolve
@@ -467,6 +470,82 @@ def test_counts_of_the_graphs_own_components_do_not_spoil_a_split() -> None:
     cells = listed(4, (0, 1), (2, 3))
     known = constrained.neighbours(cells, [fact(4, (0, 1))], 2)
     assert constrained.largest_split(known, identity(4), (0, 1), (F(2), F(2))) == 1
+
+
+def people(*known: Any, **secrets: Any) -> tuple[Any, Any]:
+    """Four records with a sex and an age, and a policy over them."""
+    domain = td.Domain(sex=td.Categorical(["f", "m"]), age=td.Integer(0, 9))
+    table = td.Table({"sex": ["f", "f", "m", "m"], "age": [1, 4, 7, 7]}, domain)
+    told = td.AttributeWise(**secrets) if secrets else td.Full()
+    return table, td.Policy(domain, told, constraints=list(known))
+
+
+def test_a_session_is_not_split_by_what_is_secret() -> None:
+    """Known totals of the sexes under the full graph do not make women and men different people."""
+    table, told = people(td.MarginalConstraint("sex", answers={"f": 2, "m": 2}))
+    with pytest.raises(PolicyError, match=r"sex = f.*sex = m"):
+        td.Session(table, told, epsilon=1).split(by="sex")
+
+
+def test_a_session_is_not_split_where_a_count_ties_its_parts() -> None:
+    """Sex is no secret, but a known number of ages makes a record of the other sex change back."""
+    table, told = people(td.CountConstraint({"age": (0, 4)}, answer=2), age=td.Within(1))
+    case = constrained.Drawn(told.domain, told.secrets, (("count", {"age": (0, 4)}),), "tied", 2)
+    pairs = constrained.neighbours(case.adjacent, case.predicates, 2, "edges", first=[(4, 15)])
+    assert [5, 14] in pairs.after.tolist()  # (f, 4), (m, 5) → (f, 5), (m, 4)
+    with pytest.raises(PolicyError, match=r"age = 4.*age = 5"):
+        td.Session(table, told, epsilon=1).split(by="sex")
+
+
+def test_totals_of_the_graphs_own_components_are_free_and_do_not_forbid_a_split() -> None:
+    table, told = people(td.MarginalConstraint("sex", answers={"f": 2, "m": 2}), age=td.Within(1))
+    session = td.Session(table, told, epsilon=1)
+    assert told.sensitivity(td.Histogram("sex")).value == 0
+    for part in session.split(by="sex").values():
+        part.release(td.CDF("age"), epsilon=1)
+    assert session.ledger.spent == 1
+    session.release(td.Histogram("sex"), epsilon=F(1, 2))
+    assert session.ledger.spent == 1
+
+
+def test_parts_by_value_publish_no_size_and_add_up() -> None:
+    """Filters by a secret value: the size of a part is noised, and what a record loses by leaving one part adds to what it
+    loses by entering the other."""
+    table, told = people()
+    session = td.Session(table, told, epsilon=2)
+    for sex in ("f", "m"):
+        query = td.Linear([[1] * 10], "age", where={"sex": [sex]})
+        assert all(s.n_exact == 0 for s in candidates(query, told, Loss("epsilon", F(1))))
+        session.release(query, epsilon=1, name=f"size {sex}")
+    assert session.ledger.spent == 2
+
+
+def test_cells_of_two_parts_by_value_lose_no_more_than_one_table() -> None:
+    """The ledger adds change by change: the cells of both sexes are the cells of one table, at ε and not 2ε."""
+    table, told = people()
+    session = td.Session(table, told, epsilon=2)
+    for sex in ("f", "m"):
+        query = td.Histogram("age", where={"sex": [sex]})
+        session.release(query, epsilon=1, name=sex, mechanism=td.mechanisms.Identity())
+    assert session.ledger.spent == 1
+
+
+def test_a_session_prices_the_past_anew_when_a_count_becomes_known(tmp_path: Path) -> None:
+    """Ordered release on a line at ε = 1/8, then the number of ages 0 … 4 becomes known: it has cost 1."""
+    domain = td.Domain(age=td.Integer(0, 9))
+    table = td.Table({"age": [1, 4, 7, 7]}, domain)
+    plain = td.Policy(domain, td.Within(1))
+    knows = td.Policy(domain, td.Within(1), constraints=[td.CountConstraint({"age": (0, 4)}, answer=2)])
+    for total, name in ((F(1), "enough"), (F(99, 100), "short")):
+        where = tmp_path / f"{name}.ledger"
+        first = td.Session(table, plain, epsilon=total, ledger=where)
+        first.release(td.CDF("age"), epsilon=F(1, 8), mechanism=td.mechanisms.Ordered())
+        assert first.ledger.spent == F(1, 8)
+        if name == "short":
+            with pytest.raises(BudgetError):
+                td.Session(table, knows, epsilon=total, ledger=where)
+        else:
+            assert td.Session(table, knows, epsilon=total, ledger=where).ledger.spent == 1
 
 
 # ---------- (ε, δ) of discrete noise ----------
