@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import brute
+from oracle import brute, constrained
 from strategies import coarser, examples, filters, policies
 
 import tetraodon as td
-from tetraodon.errors import SpecificationError, Unsupported
+from tetraodon.errors import PolicyError, SpecificationError, Unsupported
 from tetraodon.loss import Loss
 from tetraodon.marginals.asked import Asked, ask
 from tetraodon.marginals.mechanism import Tables
@@ -271,3 +271,46 @@ def test_wrong_questions_are_refused_with_the_place() -> None:
     vast = td.Domain(x=td.Integer(0, 10**6), y=td.Integer(0, 10**6), z=td.Integer(0, 3))
     with pytest.raises(Unsupported, match="2·10"):
         ask(Marginals([("x", "y")]), vast)
+
+
+# ---------- known counts ----------
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_under_known_counts_no_neighbour_loses_more_than_is_charged(unit: Any) -> None:
+    """Random tiny policies with known counts: every pair of neighbouring databases, in both readings."""
+    random, priced = np.random.default_rng(5), 0
+    while priced < 40:
+        case = constrained.drawn(random, most=256)
+        domain = case.domain
+        names = list(domain)
+        query = (
+            Marginals(1) if random.random() < 0.5 else Marginals([tuple(names), (names[0],)][: len(names)])
+        )
+        try:
+            policy = case.policy()
+            strategy = price(
+                EVERY[priced % len(EVERY)], ask(query, domain), policy.neighbourhood, Loss(unit, Fraction(1))
+            )
+        except (PolicyError, Unsupported):
+            continue
+        priced += 1
+        loud = [p for p in strategy.parts if not p.exact]
+        matrix, scales = [], []
+        for part in loud:
+            rows = constrained.dense(brute.Asked("Histogram", strategy.asked.names(part.table)), domain)
+            scale = strategy.scale(part)
+            assert scale is not None
+            matrix += rows.tolist()
+            scales += [scale if unit == "epsilon" else 2 * scale] * len(rows)
+        for reading in constrained.READINGS:
+            pairs = constrained.neighbours(case.adjacent, case.predicates, case.n, reading)
+            if loud:
+                found = constrained.largest(pairs, matrix, 1 if unit == "epsilon" else 2, scales)
+                assert found.value <= strategy.spent.amount
+            for part in strategy.parts:
+                if part.exact and part.table:
+                    rows = constrained.dense(
+                        brute.Asked("Histogram", strategy.asked.names(part.table)), domain
+                    )
+                    assert constrained.largest(pairs, rows).value == 0
