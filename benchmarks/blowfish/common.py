@@ -104,11 +104,16 @@ def _short(row: Row) -> Row:
     return {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()}
 
 
-def arguments(text: str, panels: Sequence[str]) -> argparse.Namespace:
+def options(text: str, panels: Sequence[str]) -> argparse.ArgumentParser:
     """--panel, --runs, --out and --draw-only."""
-    parser = argparse.ArgumentParser(description=text)
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--panel", choices=[*panels, "all"], default="all")
     parser.add_argument("--runs", type=int, default=50, help="repetitions of every measured point")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the numbers and the drawing")
     parser.add_argument("--draw-only", action="store_true", help="draw again from the numbers kept")
-    return parser.parse_args()
+    return parser
+
+
+def arguments(text: str, panels: Sequence[str]) -> argparse.Namespace:
+    """What was asked for."""
+    return options(text, panels).parse_args()
