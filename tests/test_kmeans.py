@@ -15,7 +15,7 @@ from tetraodon.clustering.query import KMeans, kmeans_from_spec
 from tetraodon.clustering.select import candidates, price
 from tetraodon.clustering.simulate import samples
 from tetraodon.clustering.space import space
-from tetraodon.errors import SpecificationError
+from tetraodon.errors import PolicyError, SpecificationError
 from tetraodon.loss import Loss
 from tetraodon.sensitivity import stacked
 from tetraodon.table import Counts
@@ -312,3 +312,101 @@ def test_queries_that_do_not_fit(query, told):
 def test_queries_survive_their_specification(query):
     assert kmeans_from_spec(query.to_spec()) == query
     assert hash(query) == hash(kmeans_from_spec(query.to_spec()))
+
+
+# ---------- sessions, accounts, settings files ----------
+
+
+def table(domain=PLANE):
+    codes, numbers = next(data().items())
+    a, b = domain.decode(np.repeat(codes, numbers))
+    return td.Table({"a": a, "b": b}, domain)
+
+
+def test_a_session_plans_charges_and_releases(tmp_path):
+    session = td.Session(table(), td.Policy(PLANE, SECRETS["full"]), epsilon=10)
+    plan = session.plan(QUERY, epsilon=8)
+    assert "objective ratio" in repr(plan) and session.ledger.spent == 0
+    made = session.release(QUERY, epsilon=8)
+    assert made.mechanism == plan[0].mechanism and made.epsilon == 8 and session.ledger.spent == 8
+    assert made.centroids.shape == (3, 2) and list(made.to_frame()) == ["a", "b", "value", "lower", "upper"]
+    assert made.values.tolist() == made.to_frame()["value"].tolist() and made.unit == "records"
+    assert "objective" in plan[0].workload and made.disclosures() == []
+    manifest = made.save(tmp_path / "published")
+    assert manifest.exists() and (manifest.parent / "kmeans-a-b.parquet").exists()
+    with pytest.raises(SpecificationError, match="only for a CDF"):
+        made.quantile(0.5)
+    with pytest.raises(SpecificationError, match="only for Marginals"):
+        _ = made.tables
+    counts = session.release(td.Histogram("a"), epsilon=1)
+    with pytest.raises(SpecificationError, match="only for KMeans"):
+        _ = counts.centroids
+
+
+@pytest.mark.parametrize("mechanism", ["kmeans-rounds", {"kmeans-rounds": {"rounds": 2, "radius": "0.5"}}])
+def test_ways_are_asked_for_by_name(mechanism):
+    session = td.Session(table(), td.Policy(PLANE, SECRETS["full"]), rho=1, delta="1e-6")
+    made = session.release(QUERY, rho="1/2", mechanism=mechanism)
+    assert isinstance(made.mechanism, InRounds) and made.spent == Loss("rho", Fraction(1, 2))
+    assert session.ledger.spent == Fraction(1, 2)
+    with pytest.raises(SpecificationError, match="for KMeans"):
+        session.release(td.CDF("a"), rho="1/4", mechanism="kmeans-histogram")
+    with pytest.raises(SpecificationError, match="KMeans is released by"):
+        session.release(QUERY, rho="1/4", mechanism="ordered", name="other")
+
+
+def test_later_policies_price_clusters_too(tmp_path):
+    """Rounds cost any pair of values at most their share, under every policy; exact blocks have no price under ``Full``."""
+    path = tmp_path / "k.ledger"
+    session = td.Session(table(), td.Policy(PLANE, SECRETS["blocks"]), epsilon=3, ledger=path)
+    session.release(QUERY, epsilon=1, mechanism="kmeans-rounds", name="rounds")
+    later = td.Session(table(), td.Policy(PLANE, SECRETS["full"]), epsilon=3, ledger=path)
+    assert later.ledger.spent == 1
+    session = td.Session(table(), td.Policy(PLANE, SECRETS["blocks"]), epsilon=3)
+    session.release(QUERY, epsilon=1, mechanism="kmeans-blocks")
+    assert session.remaining.outside == (
+        "the number of records in every one of the 16 blocks of a, b that the policy discloses",
+    )
+
+
+def test_exact_blocks_are_refused_by_a_later_policy_that_protects_them(tmp_path):
+    path = tmp_path / "k.ledger"
+    session = td.Session(table(), td.Policy(PLANE, SECRETS["blocks"]), epsilon=3, ledger=path)
+    session.release(QUERY, epsilon=1, mechanism="kmeans-blocks")
+    with pytest.raises(PolicyError, match="exactly"):
+        td.Session(table(), td.Policy(PLANE, SECRETS["full"]), epsilon=3, ledger=path)
+
+
+def test_settings_files_ask_for_clusters(tmp_path):
+    from tetraodon.planning import plan_text, planned, run
+    from tetraodon.spec import load
+
+    codes, numbers = next(data().items())
+    a, b = PLANE.decode(np.repeat(codes, numbers))
+    rows = "\n".join(f"{x},{y}" for x, y in zip(a, b, strict=True))
+    (tmp_path / "people.csv").write_text(f"a,b\n{rows}\n")
+    (tmp_path / "release.toml").write_text(
+        """
+[data]
+source = "people.csv"
+[domain.a]
+integer = [0, 63]
+[domain.b]
+integer = [0, 63]
+[policy]
+secrets = "full"
+[budget]
+epsilon = 2
+[[release]]
+name = "centres"
+epsilon = 1
+mechanism = { kmeans-rounds = { rounds = 2, radius = "0.25" } }
+query = { kmeans = ["a", "b"], k = 3, records = 600, iterations = 2 }
+"""
+    )
+    document = load(tmp_path / "release.toml")
+    assert "k-means in 2 rounds of noisy sums" in plan_text(planned(document))
+    manifest = run(document, tmp_path / "out", [], again=False)
+    page = (manifest.parent / "report.html").read_text()
+    assert "Centres of 3 clusters of records along a and b" in page
+    assert "times the objective of plain k-means" in page and "sums of the first of 2 rounds" in page

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from .clustering.released import Way
 from .composition import loss_under, losses_text
 from .disclosure import exact_rows
 from .errors import OutputError, PolicyError, unknown
@@ -129,9 +130,12 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
 
 def _rows(priced: PricedRequest) -> int:
     """Rows of the published table, known before the data are read."""
-    if not isinstance(priced.strategy, Strategy):
-        return priced.strategy.asked.n_cells
-    resolved = priced.strategy.resolved
+    strategy = priced.strategy
+    if isinstance(strategy, Way):
+        return strategy.query.k
+    if not isinstance(strategy, Strategy):
+        return strategy.asked.n_cells
+    resolved = strategy.resolved
     query, asked = resolved.query, resolved.workload
     if isinstance(query, Quantiles):
         each = len(query.levels)

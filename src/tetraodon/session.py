@@ -13,6 +13,7 @@ from typing import Any
 
 from . import __version__, noise
 from .answers import answers
+from .clustering.released import Way
 from .composition import cost_of
 from .disclosure import exact_rows
 from .errors import DataError, SpecificationError
@@ -316,7 +317,7 @@ class Session:
         }
 
 
-def _reserved(strategy: Strategy | MarginalStrategy) -> noise.Reserve:
+def _reserved(strategy: Strategy | MarginalStrategy | Way) -> noise.Reserve:
     """All noise of one release, drawn before the data are read."""
     if strategy.loss.unit == "rho":
         return noise.reserve([], gaussian=strategy.draws)
@@ -329,7 +330,7 @@ class PricedRequest:
 
     request: Request
     policy_hash: str
-    strategy: Strategy | MarginalStrategy
+    strategy: Strategy | MarginalStrategy | Way
     considered: tuple[Priced, ...]
 
 

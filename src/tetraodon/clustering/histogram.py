@@ -174,9 +174,14 @@ class HistogramWay(Way):
         return self.centroids(noisy, strategy.weights.estimate(values[0], values[1:]), FEW)
 
     def noise_spec(self) -> list[dict[str, Any]]:
-        """The rows of the histogram, their scale (σ² for Gaussian noise) and their number in every group."""
+        """The rows of the histogram, their scale (σ² for Gaussian noise) and their number."""
+        kinds = {"chain": "cumulative counts of blocks"}
         return [
-            {"rows": p.name, "scale": show(s), "number": int((~p.exact).sum())}
+            {
+                "rows": kinds.get(p.name, "counts of blocks"),
+                "scale": show(s),
+                "number": self.base.resolved.n_groups * int((~p.exact).sum()),
+            }
             for p in self.strategy.parts
             if (s := self.strategy.scale(p)) is not None
         ]

@@ -101,6 +101,34 @@ class Way:
         """95 % half-width of a cluster's size, in records."""
         raise AssertionError
 
+    @property
+    def domain(self) -> Domain:
+        """The attributes that are read."""
+        return self.room.domain
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Rows that move at least as much as what is observed with noise."""
+        raise AssertionError
+
+    @property
+    def exact_terms(self) -> tuple[Term, ...]:
+        """What is observed exactly."""
+        return ()
+
+    @property
+    def draws(self) -> list[tuple[Fraction, int]]:
+        """(scale or σ², number) of every block of noise that is reserved in advance."""
+        return []
+
+    def tabulate(self, counts: Counts) -> Any:
+        """What the noise is added to. Private."""
+        raise AssertionError
+
+    def observe(self, table: Any, total: int, reserve: noise.Reserve) -> Any:
+        """The noisy numbers."""
+        raise AssertionError
+
     def finish(self, noisy: Any) -> Clusters:
         """Clusters from what was observed with noise, alone."""
         raise AssertionError

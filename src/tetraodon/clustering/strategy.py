@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import noise
 from ..axes import Ints
-from ..domain import Domain
 from ..errors import Unsupported
 from ..exact import show
 from ..loss import Loss
@@ -56,11 +55,6 @@ class RoundsWay(Way):
         return self.cells
 
     @property
-    def domain(self) -> Domain:
-        """The attributes that are read."""
-        return self.room.domain
-
-    @property
     def move(self) -> Move:
         return self.cell_move
 
@@ -76,11 +70,6 @@ class RoundsWay(Way):
         radius = np.array([max(1, ceil(share * e)) for e in self.room.extents.tolist()], dtype=np.int64)
         each = self.loss.amount * 2 / Fraction(self.move.value)
         return Rounds(self.query.k, count, radius, Loss(self.loss.unit, each), blocks)
-
-    @property
-    def exact_terms(self) -> tuple[Term, ...]:
-        """Nothing is observed exactly."""
-        return ()
 
     @property
     def n_exact(self) -> int:
@@ -183,11 +172,6 @@ class BlocksWay(Way):
     @property
     def resolved(self) -> Resolved:
         return self.cells
-
-    @property
-    def domain(self) -> Domain:
-        """The attributes that are read."""
-        return self.room.domain
 
     @property
     def scale(self) -> Fraction | None:

@@ -230,7 +230,7 @@ def _noise(entry: Entry, groups: int) -> str:
             for part in entry.noise
         )
         return f"Discrete Laplace on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>"
-    each = f" in each of {groups:,} groups" if groups > 1 else ""
+    each = f" in each of {groups:,} groups" if groups > 1 and entry.word != "kmeans" else ""
     if alone:
         each = f" in each of {entry.rows:,} cells"
     parts = []
@@ -244,6 +244,8 @@ def _noise(entry: Entry, groups: int) -> str:
         told = f"{part.number:,} {'count' if alone else one if part.number == 1 else many}"
         if entry.word == "mean":
             told = "the total" if i == 0 else "the number of records"
+        if entry.word == "kmeans":
+            told = f"{part.number:,} {part.rows}"
         parts.append(f"<li>{safe(told)}, scale {rational(part.scale)}</li>")
     return f"Discrete Laplace{each}:<ul>{''.join(parts)}</ul>"
 
@@ -255,6 +257,8 @@ def _error(entry: Entry) -> str:
         return "None."
     root = safe(of_unit(size(sqrt(entry.expected_error)), entry.unit))
     told = f"Mean squared error {size(entry.expected_error)} (root {root}), over {safe(entry.workload)}."
+    if entry.word == "kmeans":
+        told = f"{size(entry.expected_error)} times {safe(entry.workload.replace(' over that ', ' '))}."
     if entry.half_width:
         told += f" At {percent(entry.coverage)}: ± {safe(of_unit(size(entry.half_width), entry.unit))}."
     return told

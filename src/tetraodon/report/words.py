@@ -172,6 +172,8 @@ def asked(entry: Entry) -> str:
         told = f"Mean of {names}"
     elif word == "sum":
         told = f"Total of {names}"
+    elif word == "kmeans":
+        told = f"Centres of {counted(int(query.get('k', 1)), 'cluster')} of records along {names}, with their sizes"
     else:
         told = f"{counted(len(query.get('matrix', [])), 'combination')} of the counts of {names}"
     if by:
