@@ -6,6 +6,7 @@ The number of policies per seed is multiplied by ``TETRAODON_EFFORT``. With ``-s
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from oracle import brute, composed, constrained, mechanisms
+from strategies import asked_policies, examples, filters
 
 import tetraodon as td
 from tetraodon.errors import PolicyError, Unsupported
@@ -172,6 +176,41 @@ def test_costs_are_never_below_the_truth(seed: int, record_property: Any) -> Non
 def test_costs_are_never_below_the_truth_at_length(seed: int, record_property: Any) -> None:
     tally = run(seed, 500 * EFFORT, record_property, every_question)
     assert tally.refused <= 0.03 * tally.answers
+
+
+@st.composite
+def declared(draw: Any) -> tuple[Any, brute.Asked, list[tuple[str, Any]]]:
+    """A policy of any declared kind (bins, other and missing cells, every graph), a question, and one to three known counts."""
+    policy, question = draw(asked_policies(most=6))
+    names, known = list(policy.domain), []
+    for _ in range(draw(st.integers(1, 3))):
+        told = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+        if draw(st.integers(0, 3)):
+            known.append(("count", {n: draw(filters(policy.domain[n])) for n in told}))
+        else:
+            known.append(("marginal", tuple(told)))
+    return policy, question, known
+
+
+@examples(60)
+@given(declared(), st.integers(2, 3))
+def test_any_declared_domain_and_question(drawn: Any, n: int) -> None:
+    plain, question, known = drawn
+    facts = constrained.predicates(plain.domain, known)
+    assume(all(0 < sum(f) < len(f) for f in facts))
+    case = constrained.Drawn(plain.domain, plain.secrets, tuple(known), "declared", n)
+    columns = brute.rows(question, plain.domain)
+    unit = math.lcm(*(v.denominator for column in columns for v in column))
+    matrix = np.array([[int(v * unit) for v in column] for column in columns], dtype=np.int64).T
+    pairs = truths(case)
+    for (norm, power), records in itertools.product(NORMS.items(), (n, None)):
+        true = max(constrained.largest(p, matrix, power).value for p in pairs.values()) / unit**power
+        try:
+            found = case.policy().sensitivity(question.query(), norm=norm, records=records)
+        except PolicyError as error:
+            assert case.deficiency > 1, str(error)
+            continue
+        assert Fraction(found.value) >= true, (norm, records, found)
 
 
 @pytest.mark.parametrize("pairwise", [512, 0], ids=["all places", "hulls"])
