@@ -115,12 +115,16 @@ class Ledger:
         store.create(asked)
         ledger = cls(store)
 
+        new = []
+
         def match(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
             _match(str(ledger), entries[0].body, asked)
+            new.append(policy_hash not in declared_by(entries))
             return []
 
         ledger._append(match)
-        ledger._declare(asked["policy"], policy_hash)
+        if any(new):
+            ledger._declare(asked["policy"], policy_hash)
         return ledger
 
     @classmethod
