@@ -13,7 +13,9 @@ from strategies import examples, interval_axes, listed_axes
 import tetraodon as td
 from tetraodon.axes import Axis
 from tetraodon.errors import SpecificationError, Unsupported
+from tetraodon.hops import farthest
 from tetraodon.lattice import Blocks, Grid, Lattice
+from tetraodon.map_hops import farthest_on_map
 from tetraodon.quotient import behind, label_change, quotient
 from tetraodon.sensitivity import rows
 from tetraodon.sensitivity.lattices import boundary_move, largest_partner
@@ -260,3 +262,39 @@ def test_a_histogram_of_places_is_released() -> None:
     # One block for the whole map: no edge changes a count, so both are exact.
     coarse = session.release(td.Histogram("home", bins={"home": 3}), epsilon=1, name="coarse").to_frame()
     assert list(coarse["home"]) == ["1.0 1.5", "missing"] and list(coarse["value"]) == [3, 1]
+
+
+# ---------- hops between graphs ----------
+
+DECLARED = (
+    [td.Within(t, metric=m) for t in (0, 1, 2, "2.5") for m in (td.L1(), td.L2())]
+    + [td.Partition((r, c)) for r, c in ((1, 1), (2, 2), (3, 1), (2, 4))]
+    + [td.Full(), td.Nothing()]
+)
+
+
+@pytest.mark.parametrize("missing", ["refuse", "secret", "public"])
+def test_hops_between_maps_are_those_of_enumeration_or_a_bound(missing: str) -> None:
+    home = td.Point("x", "y", box=((0, 4), (0, 5)), cell=1, metric="planar", missing=missing)
+    domain = td.Domain(home=home)
+    axes = [td.Policy(domain, secrets).graph.axes[0] for secrets in DECLARED]
+    for measured in axes:
+        for along in axes:
+            if not (isinstance(measured, Grid) or isinstance(along, Grid)):
+                continue
+            told = [measured.distance(a, b) for a, b in edges_of(along)]
+            truth = None if None in told else max(told, default=0)
+            found = farthest_on_map(measured, along)
+            if missing == "secret" or (isinstance(measured, Lattice) and not isinstance(along, Lattice)):
+                assert (found is None) == (truth is None)
+                assert found is None or truth <= found <= 2 * max(truth, 1)
+            else:
+                assert found == truth
+
+
+def test_hops_over_several_attributes_at_once_add_up() -> None:
+    # Two attributes at their limits are two hops of a common distance, though each is one.
+    domain = td.Domain(x=td.Integer(0, 9), y=td.Integer(0, 9))
+    ball, full = (td.Policy(domain, s).graph for s in (td.Within(9, metric=td.L1(x=1, y=1)), td.Full()))
+    assert max(ball.distance(0, c) or 0 for c in range(domain.size)) == 2
+    assert farthest(ball, full) == {"any": 2}

@@ -12,6 +12,8 @@ import numpy as np
 from .axes import MAX_ARRAY, Axis, Ints
 from .errors import Unsupported
 from .graphs import Graph
+from .lattice import Grid
+from .map_hops import farthest_on_map
 
 SMALL = 2048
 
@@ -48,7 +50,8 @@ def farthest(measured: Graph, along: Graph) -> dict[str, int] | None:
             hops[name] = found
     if along.kind == "cartesian" or not hops:
         return hops
-    return {"any": sum(hops.values()) if measured.kind == "cartesian" else max(hops.values())}
+    # Only where any attributes may change at once, each as far as it alone may, do the hops of one serve another.
+    return {"any": max(hops.values()) if measured.kind == "strong" else sum(hops.values())}
 
 
 def widest(measured: Graph) -> int | None:
@@ -82,6 +85,8 @@ def _along(measured: Axis, along: Axis) -> int | None:
         return 0
     if measured.size <= SMALL:
         return _dense(measured.size, measured.all_edges(), along.all_edges())
+    if isinstance(measured, Grid) or isinstance(along, Grid):
+        return farthest_on_map(measured, along)
     if not (measured.is_interval and along.is_interval) or measured.size > MAX_ARRAY:
         raise Unsupported(
             "secrets given as pairs are compared up to 2,048 cells of an attribute; use coarser cells."

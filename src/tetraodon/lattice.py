@@ -85,6 +85,11 @@ class Lattice(Grid):
         """The largest column distance that an edge spans."""
         return int(self._reach.max())
 
+    @property
+    def offsets(self) -> Ints:
+        """Shape (depth + 1,): the largest column distance at every row distance, over all rows."""
+        return np.asarray(self._reach.max(axis=0), dtype=np.int64)
+
     def _row_reach(self, d: int) -> Ints:
         """Reach from row i to row i + d, for every i that has one."""
         return np.broadcast_to(self._reach[: self.rows - d, d], (self.rows - d,))
