@@ -14,6 +14,7 @@ DERIVED = "derived"
 _DENSE = "tests/test_sensitivity.py::test_sensitivity_equals_the_largest_move_over_the_dense_edges"
 _ROWS = "tests/test_sensitivity.py::test_rows_move_as_far_as_enumeration_says"
 _AXES = "tests/test_graphs.py::test_axes_equal_their_statement"
+_PLACES = "tests/test_places.py"
 _GRAPHS = "tests/test_graphs.py::test_edges_joined_and_distance_equal_the_dense_graph"
 
 
@@ -214,5 +215,65 @@ CLAIMS: tuple[Claim, ...] = (
         "Under the discrete metric any two different values are 1 apart: all are joined for θ ≥ 1, none below.",
         "definition",
         _GRAPHS,
+    ),
+    Claim(
+        "reach/plane",
+        "Half-open cells of a map d rows and k columns apart hold places at most θ apart iff the distance made of "
+        "max(d − 1, 0) heights and max(k − 1, 0) widths is below θ (L1 or L2, exact rationals); none for θ = 0.",
+        DERIVED,
+        f"{_PLACES}::test_near_cells_hops_and_components_equal_value_pairs",
+    ),
+    Claim(
+        "reach/sphere",
+        "The least central angle between two boxes of latitude and longitude grows with the gap in longitude up to 180° and "
+        "is attained with one place on a northern or southern side; with one latitude fixed its cosine is a sinusoid.",
+        DERIVED,
+        f"{_PLACES}::test_great_circles_join_what_sampled_places_show",
+    ),
+    Claim(
+        "axes/map-distance",
+        "If nearer columns of the same row distance are joined too, a shortest path need not leave the columns between its "
+        "ends; if that holds for rows as well, hops depend on the offset alone.",
+        DERIVED,
+        f"{_PLACES}::test_near_cells_hops_and_components_equal_value_pairs",
+    ),
+    Claim(
+        "graphs/ball",
+        "Records whose least weighted distance over several attributes is at most θ: an edge cut down to some attributes is "
+        "an edge, so components multiply and the largest move of a question with one axis is found on single attributes.",
+        DERIVED,
+        f"{_PLACES}::test_balls_equal_value_pairs_and_breadth_first_search",
+    ),
+    Claim(
+        "graphs/ball-distance",
+        "Hops of a common distance are the least number of joined offsets that add up, star cells costing nothing.",
+        DERIVED,
+        f"{_PLACES}::test_balls_equal_value_pairs_and_breadth_first_search",
+    ),
+    Claim(
+        "rows/map-signs",
+        "On a map, max Σ_r |v_r[x] − v_r[y]| over the edges is the largest over signs s of s·v at the best partner of x less "
+        "s·v at x; for squares that holds for a single row.",
+        DERIVED,
+        "tests/test_lattices.py::test_rows_move_as_far_as_enumeration_says",
+    ),
+    Claim(
+        "quotient/map",
+        "Positions of a map, and labels that change, are found from the largest label among the partners of every cell.",
+        DERIVED,
+        "tests/test_lattices.py::test_labels_change_and_quotients_as_enumeration_says",
+    ),
+    Claim(
+        "sums/by-label",
+        "Sums of coordinates by label move by ‖x − y‖₁ inside a label and by ‖x‖₁ + ‖y‖₁ across two, however near x and y.",
+        DERIVED,
+        "tests/test_lattices.py::test_sums_by_label_move_as_far_as_enumeration_says",
+    ),
+    Claim(
+        "hops/maps",
+        "Between maps whose reach is the same for all rows, the farthest ends of one graph's edges in another graph are those "
+        "of its longest offset at some row distance.",
+        DERIVED,
+        "tests/test_lattices.py::test_hops_between_maps_are_those_of_enumeration_or_a_bound",
     ),
 )
