@@ -536,6 +536,15 @@ COVERED = {
     "reach/numeric",
     "reach/categorical",
     "reach/discrete",
+    "reach/plane",
+    "reach/sphere",
+    "axes/map-distance",
+    "graphs/ball",
+    "graphs/ball-distance",
+    "rows/map-signs",
+    "quotient/map",
+    "sums/by-label",
+    "hops/maps",
 }
 
 
