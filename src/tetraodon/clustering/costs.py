@@ -11,9 +11,12 @@ y moves them by
 with ‖·‖ = Σ|·| for pure ε and Σ(·)² for ρ. The published calibration takes the first line for every edge, which is false: a
 record that crosses a boundary leaves one sum and enters another, however short the edge.
 
-The price of a round is the largest move over **all** pairs of cells, edges or not. Under a threshold policy the edges across
-boundaries reach nearly as far (at the box's faces residuals are longest on both sides of a boundary; on the colour cube the
-two agree within 1 %), and the round is then known to cost any pair of values at most its share, under every policy.
+The price of a round is the largest move over **all** pairs of cells, edges or not, so that a round costs any pair of values
+at most its share under every policy. Under a threshold policy little is lost by that: at the faces of the box residuals are
+long on both sides of a boundary. With four random centroids and edges of up to an eighth of a side, the longest edge across a
+boundary was within 3 % of the longest pair in a cube (median of 30; at most 9 %) and 5 % in a square (at most 31 %); with
+residuals clipped to a quarter of the side they agree. Along a line the gap is wider (18 %), but there cumulative counts, which
+do profit from thresholds, do better than rounds.
 """
 
 from __future__ import annotations

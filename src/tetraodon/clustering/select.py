@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
 
 import numpy as np
@@ -145,8 +145,9 @@ def room_of(query: KMeans, whole: Domain) -> Space:
     return space(whole.select(*query.attributes))
 
 
-def candidates(query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) -> list[AnyWay]:
-    """The best of each way that applies, best first.
+@lru_cache(maxsize=64)
+def candidates(query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) -> tuple[AnyWay, ...]:
+    """The best of each way that applies, best first. A release asks again what a plan asked, and is told the same.
 
     Args:
         whole: the policy's domain.
@@ -160,9 +161,10 @@ def candidates(query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) ->
     found = [w for m in (FromHistogram(), InRounds(), WholeBlocks()) for w in choice.found(m)]
     if not found:
         raise Unsupported("kmeans: too many cells even in blocks; name fewer attributes.")
-    return sorted(found, key=lambda w: w.ratio)
+    return tuple(sorted(found, key=lambda w: w.ratio))
 
 
+@lru_cache(maxsize=64)
 def price(mechanism: object, query: KMeans, whole: Domain, hood: Neighbourhood, loss: Loss) -> AnyWay:
     """The way that a named mechanism means.
 
