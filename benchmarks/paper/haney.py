@@ -1,7 +1,7 @@
 """The transformed Laplace mechanisms of Haney, Machanavajjhala, Ding 2015 with their continuous noise, n known.
 
 Line: a histogram becomes its prefix sums, each with Lap(1/ε); a count is a difference of two of them (their theorem 4.3).
-θ-line: red values every θ in a path, every other value joined to the next red one (section 5.3): a tree in which neighbours of
+θ-line: red values every θ in a path, every other value joined to the next red one: a tree in which neighbours of
 the policy are at most 3 edges apart, so ε/3 on every edge. The variant called consistent is the isotonic regression of the
 prefix sums, unweighted.
 """
