@@ -50,10 +50,10 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
         from .marginals.answers import table_answers
 
         return strategy.finish(noisy) if isinstance(strategy, Way) else table_answers(strategy, noisy)
-    if strategy.forest is None:
+    if strategy.is_direct:
         return _rows(strategy, noisy)
     chain, *levels = noisy.values
-    cells = strategy.weights.estimate(chain, levels)
+    cells = strategy.estimate(noisy)
     known = strategy.projection
     if known is not None:
         cells = np.diff(known.applied(_summed(cells), noisy.total), axis=1)
@@ -71,7 +71,7 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
         return around(clipped, cells, half, 0.0, total)
     raw = _summed(cells)
     exact = strategy.parts[0].exact
-    raw[:, strategy.forest.ends[exact]] = chain[:, exact]  # without the rounding of the sums
+    raw[:, strategy.bounds[exact]] = chain[:, exact]  # without the rounding of the sums
     variance = strategy.prefix_variance()
     raw = np.where(variance == 0, np.rint(raw), raw)  # exact counts, without what adding up cells rounded
     prefix = possible_prefixes(raw, variance, total)
@@ -91,8 +91,7 @@ def _summed(cells: Floats) -> Floats:
 
 def _in_order(strategy: Strategy) -> bool:
     """Whether prefix sums are what was observed: clamping cells alone would then ignore their correlation."""
-    assert strategy.forest is not None
-    return strategy.forest.height != 1 or strategy.forest.n_blocks > 1
+    return strategy.forest is None or strategy.forest.height != 1 or strategy.forest.n_blocks > 1
 
 
 def around(
@@ -109,12 +108,11 @@ def around(
 
 def _public_sums(strategy: Strategy, chain: Floats, total: int) -> list[tuple[Ints, float]]:
     """Sets of places whose sum is known: what public counts say, and what was observed exactly."""
-    assert strategy.forest is not None
     size = strategy.resolved.n_positions
     known = strategy.projection.facts if strategy.projection is not None else ()
     found = [(f.places, float((f.constant or 0) + f.records * total)) for f in known]
     exact = np.flatnonzero(strategy.parts[0].exact)
-    ends = np.concatenate([[0], strategy.forest.ends[exact]])
+    ends = np.concatenate([[0], strategy.bounds[exact]])
     for group, row in enumerate(np.diff(chain[:, exact], axis=1, prepend=0.0)):
         found += [
             (np.arange(a, b, dtype=np.int64) + group * size, float(s))

@@ -44,7 +44,7 @@ def _is_total(strategy: Strategy, part: Part) -> bool:
 def _what(resolved: Resolved, strategy: Strategy, part: Part) -> str:
     count, query = int(part.exact.sum()), resolved.query
     along = resolved.axis.name if resolved.axis is not None else "the table"
-    if isinstance(resolved.workload, Rows) and strategy.forest is None:
+    if isinstance(resolved.workload, Rows) and strategy.is_direct:
         if query.word == "linear":
             name = hashlib.sha256(json.dumps(query.to_spec(), sort_keys=True).encode()).hexdigest()[:8]
             return f"{count} combinations of the counts of {along} (query {name})"

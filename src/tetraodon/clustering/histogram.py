@@ -123,8 +123,7 @@ class HistogramWay(Way):
 
     def finish(self, noisy: Noisy) -> Clusters:
         """Clusters from the noisy histogram alone."""
-        chain, *levels = noisy.values
-        linear = self.strategy.weights.estimate(chain, levels)
+        linear = self.strategy.estimate(noisy)
         centroids = self.centroids(noisy, linear)
         points, inside = self.boxes.middles, self.boxes.inside
         label = squares(points, centroids).argmin(axis=1)
@@ -171,7 +170,7 @@ class HistogramWay(Way):
             [noise_] = drawn(rng, self.loss.unit, [(scale, true.size)])
             values.append(np.where(part.exact, true, true + noise_.reshape(true.shape)).astype(np.float64))
         noisy = Noisy(tuple(values), int(sample.counts.sum()))
-        return self.centroids(noisy, strategy.weights.estimate(values[0], values[1:]), FEW)
+        return self.centroids(noisy, strategy.estimate(noisy), FEW)
 
     def noise_spec(self) -> list[dict[str, Any]]:
         """The rows of the histogram, their scale (σ² for Gaussian noise) and their number."""

@@ -139,14 +139,20 @@ class Direct:
         return {"direct": {}}
 
 
-def Optimised(*args: object, **kwargs: object) -> None:
-    """Strategies optimised for a workload. Not available in this version."""
-    raise Unsupported(
-        'mechanism "optimised": not available in this version; "auto" picks the best of the others.'
-    )
+@dataclass(frozen=True)
+class Optimised:
+    """Rows optimised for the workload and the policy: for Gaussian noise certified to 1 % of the best possible, for Laplace
+    noise the best that a descent from the named mechanisms and other fixed starts finds.
+
+    >>> Optimised().to_spec()
+    {'optimised': {}}
+    """
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"optimised": {}}
 
 
-Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Direct | Tables | Clustering
+Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Optimised | Direct | Tables | Clustering
 
 NAMES: dict[str, Any] = {
     "identity": Identity,

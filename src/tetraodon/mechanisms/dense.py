@@ -148,6 +148,16 @@ class DenseWeights:
         lost = np.linalg.norm(unseen[highs] - unseen[lows], axis=1) > UNSEEN * width
         return np.where(lost, np.inf, found)
 
+    @property
+    def all_ranges(self) -> float:
+        """Mean variance of all ranges of consecutive positions: Σ_{i<j} Var(F_j − F_i) = (P + 1)·tr − sum of the covariance."""
+        spread, unseen = self._prefix
+        if (np.abs(unseen) > UNSEEN).any():
+            return float("inf")
+        count = self.size + 1
+        whole = count * float(np.trace(spread)) - float(spread.sum())
+        return whole / (count * (count - 1) / 2)
+
     def rows_variance(self, rows: Floats) -> Floats:
         """Variance of each row of a matrix (answers, positions) times the cells."""
         asked = np.asarray(rows, dtype=np.float64)

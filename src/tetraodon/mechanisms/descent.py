@@ -20,7 +20,7 @@ from .optimised import SINGULAR, SLIGHT, Found
 from .variance import Floats
 
 # (exponent of the norm that stands for the largest, width at which |t| is rounded off), from smooth to sharp.
-SCHEDULE = ((20, 5e-2), (60, 2e-2), (200, 5e-3), (600, 1e-3), (2000, 2e-4), (6000, 3e-5))
+SCHEDULE = tuple((20 * 300 ** (i / 9), 7e-3 * 230 ** (-i / 9)) for i in range(10))
 MOST_STEPS, FEW_STEPS, LEAST_STEPS = 9000, 12, 6
 SEED = 2014
 
@@ -136,15 +136,17 @@ def search(square: Floats, moves: Moves, starts: Sequence[Floats], work: float) 
 
 
 def _own(problem: Problem, told: Ints, after: Ints, moves: Moves) -> list[Floats]:
-    """Cells, prefix sums, two trees, and noise; each with a few rows of noise, which become rows that are missing."""
+    """Cells, prefix sums and a tree; cells (twice), trees and prefix sums with a few rows of noise, which become rows that are missing;
+    noise."""
     rng, count, size = np.random.default_rng(SEED), len(told), moves.size
     reach = int((moves.pairs[:, 1] - moves.pairs[:, 0]).max(initial=1))
-    trees = [forest_rows(Forest(size, block, 4)) for block in dict.fromkeys((min(2 * reach, size), size))]
-    plain = [np.eye(size), np.eye(size), in_units(np.eye(count), told, after, size), *trees]
-    found = [in_features(p, told, after).T for p in plain]
+    deep, flat = (
+        in_features(forest_rows(Forest(size, min(2 * reach, size), f)), told, after).T for f in (2, 4)
+    )
+    cells, prefixes = in_features(np.eye(size), told, after).T, np.eye(count)
     padded = [
         np.concatenate([problem.fitted(s), 0.02 * rng.normal(size=(count, count // 2))], axis=1)
-        for s in found
+        for s in (cells, cells, deep, flat, prefixes)
     ]
     noise = in_features(rng.normal(size=(count + count // 2, size)), told, after).T
-    return [*found[1:], *padded, noise]
+    return [cells, prefixes, deep, *padded, noise]

@@ -19,11 +19,12 @@ import numpy as np
 
 from ..axes import Ints
 from ..errors import Unsupported
+from ..sensitivity.gram import exact_gram
 from .forest import Forest
 from .moves import Moves, forest_rows
 from .optimised import gaussian_strategy, laplace_strategy
 from .products import Graph, Product, Term, price
-from .rounding import BITS, LARGEST, exact_gram, rounded
+from .rounding import BITS, LARGEST, rounded
 from .variance import Floats
 
 EDGES = tuple(

@@ -20,8 +20,9 @@ import numpy as np
 
 from ..axes import Ints
 from ..errors import Unsupported
+from ..sensitivity.gram import exact_gram
 from .moves import Moves
-from .rounding import LARGEST, exact_gram
+from .rounding import LARGEST
 from .variance import Floats
 
 Graph = Literal["cartesian", "full"]

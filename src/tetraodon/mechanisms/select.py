@@ -17,9 +17,10 @@ from ..errors import SpecificationError, Unsupported
 from ..loss import Loss
 from ..sensitivity import Neighbourhood, rows
 from ..workload import Resolved, Rows, SomeRanges
-from . import Direct, Hierarchical, Identity, Levels, Mechanism, Ordered, OrderedHierarchical
+from . import Direct, Hierarchical, Identity, Levels, Mechanism, Optimised, Ordered, OrderedHierarchical
 from .build import build, build_rows
 from .forest import Forest
+from .optimal import applies, optimised
 from .search import Search, Shape
 from .strategy import Strategy
 from .variance import Floats
@@ -53,6 +54,8 @@ def _priced(mechanism: Mechanism, search: Search) -> Strategy:
         return _direct(mechanism, search)
     if resolved.query.word == "mean":
         raise SpecificationError(f"{where}: a Mean is released through its total; use 'direct' or 'auto'.")
+    if isinstance(mechanism, Optimised):
+        return optimised(search, _starts(search))
     if isinstance(mechanism, Identity):
         forest = Forest(size, size, max(size, 2))
         return _built(mechanism, search, forest, 0 if size > 1 else 1, (1,) * forest.height)
@@ -161,12 +164,22 @@ def candidates(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> list[Stra
             found.append(_best_tree(search, sorted({2, min(4, size - 1)})))
         if size <= FEW and (isinstance(resolved.workload, SomeRanges) or resolved.query.word == "quantiles"):
             found += _plainly_named(search)
+    if applies(search) and not search.free.all():
+        found.append(optimised(search, found))
     best: dict[type, Strategy] = {}
     for s in found:
         held = best.setdefault(type(s.mechanism), s)
         if s.expected_error < held.expected_error:
             best[type(s.mechanism)] = s
     return sorted(best.values(), key=lambda s: s.expected_error)
+
+
+def _starts(search: Search) -> list[Strategy]:
+    """Named strategies, for the descent of optimised ones to start from."""
+    if search.power == 2 or search.resolved.n_positions < 2:
+        return []
+    tried: list[Mechanism] = [Identity(), Ordered(), Hierarchical(4, "optimal"), OrderedHierarchical(4, "optimal")]
+    return [_priced(m, search) for m in tried]
 
 
 def _plainly_named(search: Search) -> Iterator[Strategy]:

@@ -23,6 +23,7 @@ from ..errors import Unsupported
 from ..loss import Loss
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows
 from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
+from .dense import DenseWeights
 from .estimate import Weights
 from .forest import Forest
 from .project import Projection, projection
@@ -212,6 +213,20 @@ class Strategy:
         """Rows per group that are disclosed exactly."""
         return sum(int(p.exact.sum()) for p in self.parts)
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the query's own rows are observed: nothing is reconstructed."""
+        return self.forest is None and self.parts[0].name != "chain"
+
+    @property
+    def bounds(self) -> Ints:
+        """The bounds of the prefix sums in ``parts[0]``."""
+        if self.forest is not None:
+            return self.forest.ends
+        told = self.parts[0].layer
+        assert isinstance(told, rows.Prefixes) and told.bounds is not None
+        return told.bounds
+
     @cached_property
     def _assumed(self) -> tuple[Floats, list[float]]:
         chain, *levels = self.parts
@@ -219,9 +234,11 @@ class Strategy:
         return assumed(self.variance(chain), found)
 
     @cached_property
-    def weights(self) -> Weights:
-        """Data-independent part of the reconstruction (forests only)."""
-        assert self.forest is not None
+    def weights(self) -> Weights | DenseWeights:
+        """Data-independent part of the reconstruction."""
+        if self.forest is None:
+            dense = [_dense(p.layer) for p in self.parts]
+            return DenseWeights(np.concatenate(dense), np.concatenate([self.variance(p) for p in self.parts]))
         observed, levels = self._assumed
         return Weights(self.forest, observed, tuple(levels))
 
@@ -239,9 +256,7 @@ class Strategy:
         """
         largest = 1
         if self.forest is None:
-            largest = max(
-                int(np.abs(p.layer.matrix).max()) for p in self.parts if isinstance(p.layer, rows.Matrix)
-            )
+            largest = max(int(np.abs(_dense(p.layer)).max(initial=0)) for p in self.parts)
         if largest * max(total, 1) >= LARGEST_SUM:
             raise Unsupported(
                 f"{self.resolved.query.word}: an answer could exceed 2^61 in units of its cell; declare coarser values."
@@ -268,17 +283,23 @@ class Strategy:
             values.append(np.clip(noisy, -LARGEST_SUM, LARGEST_SUM).astype(np.float64))
         return Noisy(tuple(values), total)
 
+    def estimate(self, noisy: Noisy) -> Floats:
+        """Consistent cells, shape (groups, positions), by least squares."""
+        if isinstance(self.weights, DenseWeights):
+            return self.weights.estimate(np.concatenate(noisy.values, axis=1))
+        return self.weights.estimate(noisy.values[0], noisy.values[1:])
+
     def _apply(self, table: Ints) -> list[Ints]:
         """The exact value of every row, int64, shape (groups, rows) per part."""
         if self.forest is not None:
             chain, levels = self.forest.apply(table)
             return [chain, *levels]
-        return [table @ p.layer.matrix.T for p in self.parts if isinstance(p.layer, rows.Matrix)]
+        return [table @ _dense(p.layer).T for p in self.parts]
 
     @cached_property
     def projection(self) -> Projection | None:
-        """What public counts add to the estimate (forests only)."""
-        return None if self.forest is None else projection(self.resolved, self.hood, self.weights)
+        """What public counts add to the estimate; nothing to the query's own rows."""
+        return None if self.is_direct else projection(self.resolved, self.hood, self.weights)
 
     def prefix_variance(self) -> Floats:
         """Shape (P + 1,), or (groups, P + 1) where public counts tell groups apart: variance of each prefix sum."""
@@ -293,7 +314,7 @@ class Strategy:
     def answer_variance(self) -> Floats:
         """Shape (answers,), or (groups, answers): variance of every answer of the workload, in the rows' own unit."""
         asked, known = self.resolved.workload, self.projection
-        if self.forest is None:
+        if self.is_direct:
             return np.concatenate([self.variance(p) for p in self.parts])
         if isinstance(asked, Cells):
             found = self.weights.cell_variance
@@ -313,7 +334,7 @@ class Strategy:
         For quantiles, which have no data-free error, that of the worst prefix count; for means, that of the total.
         """
         asked, known = self.resolved.workload, self.projection
-        if self.forest is None or isinstance(asked, Rows | SomeRanges):
+        if self.is_direct or isinstance(asked, Rows | SomeRanges):
             found = self.answer_variance()
             if self.resolved.query.word == "mean":
                 found = found[:1]
@@ -321,6 +342,10 @@ class Strategy:
             return float(found.mean()) / scale**2
         if self.resolved.query.word == "quantiles":
             return float(self.prefix_variance().max())
+        if isinstance(self.weights, DenseWeights) and isinstance(asked, AllRanges):
+            return self.weights.all_ranges - (known.all_ranges() if known else 0.0)
+        if isinstance(self.weights, DenseWeights):
+            return float(self.answer_variance().mean())
         if isinstance(asked, Cells):
             return self.posterior.cells - (float(known.cells().mean()) if known else 0.0)
         if isinstance(asked, AllRanges):
@@ -339,7 +364,7 @@ class Strategy:
     def jumps(self) -> Floats:
         """Shape (answers,), or (1,) for all: weight of one draw of noise in an answer, at most; 0 where it is at most 1."""
         asked = self.resolved.workload
-        if self.forest is None or not isinstance(asked, Rows):
+        if self.is_direct or not isinstance(asked, Rows):
             return np.zeros(1)
         # A record that changes position, or counts nowhere, moves the answer by no more than this.
         matrix = asked.matrix
@@ -370,13 +395,21 @@ class Strategy:
         loud = [p for p in self.parts if self.scale(p) is not None]
         if len(loud) != 1 or self.projection is not None:
             return None
-        own_rows = self.forest is None
+        own_rows = self.is_direct
         prefixes = (
             self.forest is not None
             and self.forest.block == 1
             and isinstance(self.resolved.workload, Prefixes)
         )
         return self.scale(loud[0]) if own_rows or prefixes else None
+
+
+def _dense(layer: rows.Layer) -> Ints:
+    """The rows of a strategy without a forest as a matrix."""
+    if isinstance(layer, rows.Matrix):
+        return layer.matrix
+    assert isinstance(layer, rows.Prefixes) and layer.bounds is not None
+    return (np.arange(layer.size) < layer.bounds[:, None]).astype(np.int64)
 
 
 def _less(variance: Floats, fall: Floats) -> Floats:

@@ -13,6 +13,7 @@ is derived, see docs/sensitivity.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -21,11 +22,13 @@ import numpy as np
 from ..axes import Axis, Ints
 from ..errors import Unsupported
 from ..lattice import Grid
+from .gram import exact_gram
 
 Edge = tuple[int, int]
 MAX_WORK = 400_000_000
 MAX_CORNER = 5000
 LARGEST = 2**61
+MANY = 16
 
 
 class Layer(Protocol):
@@ -107,7 +110,22 @@ class Matrix:
     def size(self) -> int:
         return int(self.matrix.shape[1])
 
+    @cached_property
+    def gram(self) -> Ints | None:
+        """AᵀA with a last row and column for "nowhere", where squared moves of many rows are asked; else None."""
+        if self.power == 1 or len(self.matrix) < MANY:
+            return None
+        return np.pad(exact_gram(self.matrix), (0, 1))
+
+    @property
+    def looks(self) -> int:
+        """How many passes a move costs."""
+        return len(self.matrix) if self.gram is None else 1
+
     def difference(self, a: Ints, b: Ints) -> Ints:
+        if self.gram is not None:
+            own = self.gram.diagonal()
+            return np.asarray(own[a] + own[b] - 2 * self.gram[a, b])
         total = np.zeros(np.broadcast(a, b).shape, dtype=np.int64)
         for row in self.matrix:
             padded = np.append(row, 0)
@@ -237,7 +255,7 @@ def largest_difference(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge
 
 
 def _enumerate(layers: tuple[Layer, ...], axis: Axis) -> tuple[int, Edge]:
-    rows = sum(len(x.matrix) if isinstance(x, Matrix) else 1 for x in layers)
+    rows = sum(x.looks if isinstance(x, Matrix) else 1 for x in layers)
     if axis.n_edges * rows > MAX_WORK:
         raise Unsupported(
             "this query has too many rows for this secret graph; ask for fewer or use coarser cells."

@@ -1,0 +1,105 @@
+"""Optimised rows as a strategy: solved in floating point, rounded as a matrix, priced and reconstructed rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..axes import Axis, Bools, Ints
+from ..errors import SpecificationError, Unsupported
+from ..quotient import label_change, quotient
+from ..sensitivity import largest_move, rows
+from ..workload import Rows
+from . import Optimised
+from .moves import MAX_POSITIONS, Moves, forest_rows, gram
+from .optimised import MAX_LAPLACE, gaussian_strategy, laplace_strategy
+from .rounding import rounded
+from .search import Search
+from .strategy import Part, Strategy
+from .variance import Floats
+
+TOLERANCE = 1e-2
+RECORDS = 2**40
+WORK = 3e8
+QUICK = {1: 64, 2: 256}
+"""Longest axes for which ``auto`` optimises, by power; longer ones by name."""
+
+
+def longest(search: Search) -> int:
+    """The longest axis for which rows are optimised."""
+    return MAX_LAPLACE if search.power == 1 else MAX_POSITIONS
+
+
+def optimised(search: Search, named: Sequence[Strategy] = ()) -> Strategy:
+    """The optimised strategy for a query under a policy.
+
+    Args:
+        named: strategies to start from; those of forests are used.
+
+    Raises:
+        Unsupported: the axis is too long.
+        SpecificationError: the query has no axis, or nothing of it is secret.
+    """
+    resolved, size = search.resolved, search.resolved.n_positions
+    where = "mechanism 'optimised'"
+    if resolved.query.word == "mean" or size < 2:
+        raise SpecificationError(
+            f"{where}: for answers along an axis of at least two cells; use 'auto' here."
+        )
+    if size > longest(search):
+        raise Unsupported(
+            f"{where}: offered up to {longest(search):,} cells along the axis, which has {size:,}; use 'auto'."
+        )
+    moves = _moves(search)
+    if not len(moves.pairs) and not moves.leaves.any():
+        raise SpecificationError(f"{where}: no secret changes this answer; use 'auto' here.")
+    square, _ = gram(resolved.workload, size)
+    if search.power == 2:
+        matrix: Floats = gaussian_strategy(square, moves, TOLERANCE).matrix
+    else:
+        starts = [forest_rows(s.forest) * _roots(s)[:, None] for s in named if s.forest is not None]
+        matrix = laplace_strategy(square, moves, starts, WORK).matrix
+    return _built(search, rounded(matrix, square, moves, RECORDS), search.free)
+
+
+def _built(search: Search, matrix: Ints, free: Bools) -> Strategy:
+    bounds = np.flatnonzero(free[1:]) + 1
+    held = rows.Prefixes(search.resolved.n_positions, bounds.astype(np.int64))
+    layer = rows.Matrix(matrix)
+    parts = (
+        Part("chain", held, 0, np.ones(len(bounds), dtype=bool)),
+        Part("optimised", layer, 1, np.zeros(len(matrix), dtype=bool)),
+    )
+    move = largest_move(search.resolved, search.hood, (layer,), search.power)
+    return Strategy(Optimised(), search.resolved, search.hood, search.loss, None, parts, move)
+
+
+def _roots(strategy: Strategy) -> Floats:
+    """Relative budget of every row of a forest, as the factor of the row."""
+    chain, *levels = strategy.parts
+    told = [np.where(chain.exact, 0.0, float(chain.weight))]
+    told += [np.full(len(p.exact), float(p.weight)) for p in levels]
+    return np.concatenate(told)
+
+
+def _moves(search: Search) -> Moves:
+    """How one record may move along the axis. Under public counts all positions may have to make up for each other."""
+    resolved, size = search.resolved, search.resolved.n_positions
+    small = search.hood.graph.project(resolved.domain.names)
+    if not search.hood.is_plain or small.kind == "flat":
+        return Moves.of(Axis(size, window=size - 1), size, np.full(size, 2.0 if resolved.groups else 0.0))
+    movers = [(g.name, g.labels) for g in resolved.groups]
+    movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
+    most = max((label_change(small.axis(n), labels)[0] for n, labels in movers), default=0)
+    axis = Axis(size)
+    if resolved.axis is not None:
+        axis = quotient(small.axis(resolved.axis.name), resolved.axis.labels)
+    return Moves.of(axis, size, np.full(size, float(most)))
+
+
+def applies(search: Search) -> bool:
+    """Whether ``auto`` should look at optimised rows: quick ones, where several positions are asked together."""
+    size = search.resolved.n_positions
+    own = isinstance(search.resolved.workload, Rows)
+    return not own and 2 < size <= QUICK[search.power] and search.hood.is_plain
