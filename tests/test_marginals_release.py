@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
@@ -170,6 +171,14 @@ def test_what_tables_cannot_do_is_refused_by_name(session: td.Session, released:
     one = session.release(td.CDF("age"), epsilon=1)
     with pytest.raises(SpecificationError, match="only for Marginals"):
         _ = one.tables
+
+
+def test_the_example_of_the_documents_runs() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "marginals.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "marginals.md", "exec"), names)
+    assert set(names["made"].tables) == {("age", "sex"), ("age", "city"), ("sex", "city")}
 
 
 def test_exact_tables_need_no_budget(session: td.Session) -> None:

@@ -122,7 +122,8 @@ class Policy:
         if isinstance(query, Marginals):
             if reading == "edges" and not hood.is_plain:
                 raise Unsupported('reading="edges": for one table at a time; ask for its Histogram.')
-            return describe(joint_move(every_part(ask(query, self.domain)), hood, power))
+            asked = ask(query, self.domain)
+            return describe(joint_move(asked, every_part(asked), hood, power))
         resolved = resolve(query, self.domain)
         layers = query_layers(resolved)
         if reading == "edges" and not hood.is_plain:
@@ -138,7 +139,7 @@ class Policy:
         Args:
             epsilon: a budget to express the odds for.
         """
-        return "\n".join(explanation(self.domain, self.secrets, self.graph, epsilon))
+        return "\n".join(explanation(self.domain, self.secrets, self.neighbourhood, epsilon))
 
     def compare(self, *args: object, **kwargs: object) -> None:
         """Side-by-side policies. Not available in this version."""

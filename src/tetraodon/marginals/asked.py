@@ -79,6 +79,14 @@ class Asked:
             layer = rows.Matrix(np.ones((1, resolved.n_positions), dtype=np.int64), weight)
         return Term(resolved, (layer,), factor)
 
+    def home(self, name: str) -> Ints:
+        """A cell of an attribute that no filter leaves out, shape (1,)."""
+        kept = dict(self.filters).get(name)
+        for g in self.groupings:
+            if g.name == name and g.labels is not None:
+                kept = g.labels >= 0
+        return np.zeros(1, dtype=np.int64) if kept is None else np.flatnonzero(kept)[:1]
+
     def _where(self) -> dict[str, Any]:
         spec = self.query.to_spec()
         return {n: between(v, "marginals.where") for n, v in spec.get("where", {}).items()}

@@ -14,7 +14,7 @@ weighted by precision, for every A apart:
     q_A = Σ_{S⊇A} 1/(v_S·Π_{i∈S∖A} d_i),     Cov r̂_A = (⊗ C_i)/q_A,
     Var of a cell of T = Σ_{A⊆T} Π_{i∈A} (1 − 1/d_i) / (q_A·Π_{i∈T∖A} d_i²),      the same for all its cells.
 
-No matrix over the domain is formed. Derived, see docs/mechanisms.md. A variance of 0 is an exact table, which is held.
+No matrix over the domain is formed. Derived, see docs/marginals.md. A variance of 0 is an exact table, which is held.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..mechanisms.variance import Floats
 from ..sensitivity import Neighbourhood, stacked
 from .asked import Asked
 from .mechanism import Tables
-from .residuals import Axes, cells, closure, subsets
+from .residuals import Axes, cells, closure
 from .strategy import MarginalStrategy, build, free_tables
 from .weights import Problem, equal, optimal
 
@@ -75,15 +76,23 @@ def _measured(mechanism: Tables, asked: Asked, hood: Neighbourhood) -> tuple[Axe
     if mechanism.measured == "asked":
         return asked.tables
     lower = tuple(t for t in closure(asked.tables) if t)
-    if mechanism.measured == "lower":
-        found = lower
-    elif 2 ** len(every) <= MANY:
-        found = tuple(t for t in subsets(every) if t and cells(asked.shape, t) <= MAX_TABLE)
-    else:
-        raise Unsupported("mechanism 'tables': tables of any order are compared for up to 8 attributes.")
+    found = lower if mechanism.measured == "lower" else _any_order(asked, every)
     if len(found) > MANY or _effort(asked, hood) * len(found) > SLOW:
         raise Unsupported("mechanism 'tables': too many tables to compare under this policy.")
     return found
+
+
+def _any_order(asked: Asked, every: Axes) -> tuple[Axes, ...]:
+    """All tables of up to 2^20 cells, order by order as far as there are not too many to compare."""
+    found: list[Axes] = []
+    for order in range(1, len(every) + 1):
+        level = [t for t in itertools.combinations(every, order) if cells(asked.shape, t) <= MAX_TABLE]
+        if len(found) + len(level) > MANY:
+            break
+        found += level
+    if max(map(len, found), default=0) <= max(map(len, asked.tables)) < len(every):
+        raise Unsupported("mechanism 'tables': too many tables of any order to compare.")
+    return tuple(found)
 
 
 def _effort(asked: Asked, hood: Neighbourhood) -> int:

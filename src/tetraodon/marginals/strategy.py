@@ -267,9 +267,18 @@ def every_part(asked: Asked) -> tuple[Term, ...]:
     return tuple(asked.term(t) for t in asked.tables)
 
 
-def joint_move(terms: tuple[Term, ...], hood: Neighbourhood, power: int) -> Move:
+def joint_move(asked: Asked, terms: tuple[Term, ...], hood: Neighbourhood, power: int) -> Move:
     """The largest joint move of some tables between neighbours, with an edge that attains it where a single one does."""
-    return _witnessed(stacked(terms, hood, power), terms, hood) if terms else Move(0, None)
+    if not terms:
+        return Move(0, None)
+    move = stacked(terms, hood, power)
+    if not move.value or move.cells is not None or move.domain is None or not hood.is_plain:
+        return move
+    told = [t.squared() for t in terms] if power == 2 else terms
+    ends = _edge(asked, hood, move, move.domain)
+    if ends is None or sum(t.factor * int(t.move(*ends, move.domain)[0]) for t in told) != move.value:
+        return move
+    return replace(move, cells=(int(ends[0][0]), int(ends[1][0])))
 
 
 def build(
@@ -290,40 +299,27 @@ def build(
     """
     parts = [Part(t, 0, True) for t in exact]
     parts += [Part(t, int(w), False) for t, w in zip(measured, weights, strict=True) if w]
-    move = joint_move(_terms(asked, parts), hood, 1 if loss.unit == "epsilon" else 2)
+    move = joint_move(asked, _terms(asked, parts), hood, 1 if loss.unit == "epsilon" else 2)
     return MarginalStrategy(mechanism, asked, loss, tuple(parts), move)
 
 
-def _witnessed(move: Move, terms: tuple[Term, ...], hood: Neighbourhood) -> Move:
-    """A move with an edge that attains it: one that moves a record in some table, where that attains the whole."""
-    if not move.value or move.cells is not None or move.domain is None or not hood.is_plain:
-        return move
-    for term in terms:
-        single = stacked([term], hood)
+def _edge(asked: Asked, hood: Neighbourhood, move: Move, domain: Domain) -> tuple[Ints, Ints] | None:
+    """An edge along the attribute that costs most, or along all at once where edges move several."""
+    axes = range(len(asked.groupings))
+    if "any" not in move.by_secret:
+        name = max(move.by_secret, key=move.by_secret.__getitem__)
+        axes = [i for i in axes if asked.groupings[i].name == name]  # type: ignore[assignment]
+    one = {n: asked.home(n) for n in domain.names}
+    other = dict(one)
+    for i in axes:
+        single = stacked([asked.term((i,))], hood)
         if single.cells is None or single.domain is None:
             continue
-        a, b = (
-            dict(zip(single.domain.names, single.domain.decode(np.array([c])), strict=True))
-            for c in single.cells
-        )
-        home = _home(terms, move.domain)
-        x, y = (move.domain.encode([told.get(n, home[n]) for n in move.domain.names]) for told in (a, b))
-        if sum(t.factor * int(t.move(x, y, move.domain)[0]) for t in terms) == move.value:
-            return replace(move, cells=(int(x[0]), int(y[0])))
-    return move
-
-
-def _home(terms: tuple[Term, ...], domain: Domain) -> dict[str, Ints]:
-    """For every attribute a cell that no filter leaves out."""
-    found = {n: np.zeros(1, dtype=np.int64) for n in domain.names}
-    for term in terms:
-        resolved = term.resolved
-        for g in [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]:
-            if g.labels is not None:
-                found[g.name] = np.flatnonzero(g.labels >= 0)[:1]
-        for name, kept in resolved.filters:
-            found[name] = np.flatnonzero(kept)[:1]
-    return found
+        a, b = (single.domain.decode(np.array([c])) for c in single.cells)
+        at = single.domain.names.index(asked.groupings[i].name)
+        one[asked.groupings[i].name], other[asked.groupings[i].name] = a[at], b[at]
+    x, y = (domain.encode([told[n] for n in domain.names]) for told in (one, other))
+    return x, y
 
 
 def free_tables(asked: Asked, hood: Neighbourhood) -> tuple[Axes, ...]:
