@@ -15,6 +15,7 @@ from .graphs import AttributeSecrets, AttributeWise, Edges, Full, Graph, Nothing
 from .lattice import Blocks, Lattice
 from .lengths import measured
 from .metrics import L1, Discrete, Haversine
+from .sensitivity.neighbours import Neighbourhood
 
 
 def unprotected_line(graph: Graph) -> str:
@@ -28,12 +29,12 @@ def unprotected_line(graph: Graph) -> str:
     return f"NOT protected: {', '.join(names)}. {whose} values may be disclosed exactly, person by person."
 
 
-def explanation(domain: Domain, secrets: Secrets, graph: Graph, epsilon: Any) -> list[str]:
+def explanation(domain: Domain, secrets: Secrets, hood: Neighbourhood, epsilon: Any) -> list[str]:
     """Lines for ``Policy.explain``, most important first."""
-    lines = [unprotected_line(graph)]
-    lines += [f"Protected: {line}" for line in protected_lines(domain, secrets, graph)]
-    lines += odds_lines(graph, epsilon)
-    lines += [f"Disclosed exactly: {line}" for line in disclosed_lines(domain, secrets, graph)]
+    lines = [unprotected_line(hood.graph)]
+    lines += [f"Protected: {line}" for line in protected_lines(domain, secrets, hood.graph)]
+    lines += odds_lines(hood, epsilon)
+    lines += [f"Disclosed exactly: {line}" for line in disclosed_lines(domain, secrets, hood)]
     lines.append(
         "Not a secret: facts about groups of people (averages, trends, what is typical of a place or a trade), "
         "even when they let somebody guess a person's value."
@@ -214,10 +215,27 @@ def _is_split(axis: Axis) -> bool:
     return bool((component != component[:1]).any())
 
 
-def odds_lines(graph: Graph, epsilon: Any) -> list[str]:
-    """At what odds: one hop, the farthest pair of each attribute, and pairs without any path."""
+def odds_lines(hood: Neighbourhood, epsilon: Any) -> list[str]:
+    """At what odds: one hop, the farthest pair of each attribute, and pairs without any path.
+
+    Where public counts tie records together no number is told for pairs that are farther apart: a path of joined values
+    need not be a path of possible tables.
+    """
+    graph = hood.graph
     if not graph.has_edges:
         return []
+    if not hood.is_plain:
+        amount = (
+            "a loss of epsilon"
+            if epsilon is None
+            else f"a loss of epsilon = {show(positive(epsilon, 'epsilon'))}"
+        )
+        return [
+            f"Odds: {amount} holds between any two tables that agree on the public counts and differ as little as these "
+            "allow, with at least one record moved between joined values. Because the counts are public, several records "
+            "may have to move together, and every answer costs more than it would without them.",
+            "Odds: about values that are not joined themselves no number is promised here.",
+        ]
     if epsilon is None:
         lines = [
             "Odds: a loss of epsilon lets nobody's odds between two joined values change by more than e^epsilon."
@@ -316,9 +334,14 @@ def axis_label(graph: Graph, name: str, cell: int) -> str:
     return graph.domain[name].label(cell)
 
 
-def disclosed_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]:
+def disclosed_lines(domain: Domain, secrets: Secrets, hood: Neighbourhood) -> list[str]:
     """Facts that the policy gives away."""
+    graph = hood.graph
     lines = ["the number of records."]
+    for known in hood.classes.known if hood.classes is not None else ():
+        lines.append(
+            f"{known.title}: stated as public already, and that this table agrees with it (it is refused otherwise)."
+        )
     for name, attribute in domain.items():
         if attribute.missing == "public":
             lines.append(f"whether {name} is missing, for every record.")
