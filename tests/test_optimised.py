@@ -15,7 +15,7 @@ import tetraodon as td
 from tetraodon.axes import Axis
 from tetraodon.errors import Unsupported
 from tetraodon.mechanisms.moves import Moves, features, gram, in_features, in_units, merged, moves_along
-from tetraodon.mechanisms.optimised import Optimum, gaussian_strategy, laplace_strategy
+from tetraodon.mechanisms.optimised import Optimum, gaussian_strategy, laplace_strategy, proved_bound
 from tetraodon.mechanisms.rounding import exact_gram, largest, rounded
 from tetraodon.sensitivity import largest_move
 from tetraodon.sensitivity.rows import Matrix as rows_of
@@ -91,6 +91,12 @@ def check(workload: np.ndarray, moves: Moves, found: Optimum, tolerance: float) 
     assert weights.sum() == pytest.approx(1, abs=1e-9)
     proved = np.linalg.svd(workload @ ends * np.sqrt(weights), compute_uv=False).sum() ** 2
     assert found.bound == pytest.approx(proved, rel=1e-6)
+    square = workload.T @ workload
+    assert proved_bound(square, moves, found.weights, found.leaving) == pytest.approx(proved, rel=1e-6)
+    # Weights that add up to more than 1 prove no more.
+    assert proved_bound(square, moves, 2 * found.weights, 2 * found.leaving) == pytest.approx(
+        proved, rel=1e-6
+    )
     assert ((found.matrix @ ends) ** 2).sum(axis=0).max() <= 1 + 1e-9
     assert found.value == pytest.approx(error(workload, found.matrix, totals), rel=1e-5)
     assert found.bound <= found.value * (1 + 1e-9)

@@ -225,6 +225,22 @@ def _error(factor: Floats, rows: Floats) -> float:
     return float((solved**2).sum())
 
 
+def proved_bound(square: Floats, moves: Moves, weights: Floats, leaving: Floats) -> float:
+    """The bound that weights prove: (tr (Cᵀ L C)^{1/2})² for any w ≥ 0 with Σ w ≤ 1, in one step and without symmetry.
+
+    >>> line = Moves(2, np.array([[0, 1]]), np.zeros(2))
+    >>> round(proved_bound(np.eye(2), line, np.ones(1), np.zeros(2)), 9)  # one cell is noisy, the total gives the other
+    2.0
+    """
+    labels, size = moves.components[0], moves.size
+    part = _block(square, np.arange(size), np.ones(size), labels, moves.known)
+    if not part.true.shape[1]:
+        return 0.0
+    share = max(float(weights.sum() + leaving.sum()), 1.0)
+    with one_thread():
+        return _trace_root(part.true, part.load(moves.pairs, weights, leaving * moves.leaves)) ** 2 / share
+
+
 def _orbits(moves: Moves, folded: bool) -> tuple[Ints, Ints]:
     """(number of each pair's orbit under reversal, pairs in each orbit)."""
     low, high = moves.pairs[:, 0], moves.pairs[:, 1]
