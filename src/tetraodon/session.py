@@ -309,8 +309,10 @@ class Session:
                 "unprotected": list(policy.graph.unprotected),
                 "headline": unprotected_line(policy.graph),
                 "protected": protected_lines(policy.domain, policy.secrets, policy.graph),
-                "odds": odds_lines(policy.graph, self.total.amount if self.total.unit == "epsilon" else None),
-                "disclosed": disclosed_lines(policy.domain, policy.secrets, policy.graph),
+                "odds": odds_lines(
+                    policy.neighbourhood, self.total.amount if self.total.unit == "epsilon" else None
+                ),
+                "disclosed": disclosed_lines(policy.domain, policy.secrets, policy.neighbourhood),
             },
             "ledger": self.ledger,
             "versions": {"python": platform.python_version(), "tetraodon": __version__},
