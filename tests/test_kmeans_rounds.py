@@ -15,7 +15,10 @@ from tetraodon.clustering.costs import Assignment, Weights, largest
 from tetraodon.clustering.iterative import Rounds, iterate, observed, scales, shifted, start
 from tetraodon.clustering.lloyd import cluster, covering, lloyd, nearest, objective, on_simplex
 from tetraodon.clustering.space import space
+from tetraodon.errors import SpecificationError
 from tetraodon.loss import Loss
+from tetraodon.queries import query_from_spec
+from tetraodon.workload import resolve
 
 LINE = td.Domain(t=td.Integer(0, 10))
 
@@ -213,6 +216,28 @@ def test_blocks_are_the_components_and_no_pair_moves_sums_further(secrets):
 )
 def test_no_blocks_where_they_are_no_boxes_or_too_many_or_sizes_may_change(domain, secrets):
     assert blocks(space(domain), bind(secrets, domain), domain) is None
+
+
+@pytest.mark.parametrize(("cut", "count"), [(3, 9), ([2, 5], 10), (100, 108)])
+def test_blocks_of_a_map_are_its_components(cut, count):
+    domain = td.Domain(home=td.Point("x", "y", box=((0, 9), (0, 12)), cell=1, metric="planar"))
+    graph = bind(td.Partition(blocks={"home": cut}), domain)
+    found = blocks(space(domain), graph, domain)
+    assert found is not None and found.count == count == graph.n_components
+    label = found.of(np.arange(domain.size))
+    for a, b in graph.edges():
+        assert (label[a] == label[b]).all()
+
+
+def test_blocks_of_a_map_may_be_stated_by_rows_and_columns():
+    domain = td.Domain(home=td.Point("x", "y", box=((0, 3), (0, 4)), cell=1, metric="planar"))
+    query = td.Histogram("home", bins={"home": [[0, 1], [0, 3]]})
+    told = resolve(query, domain)
+    assert told.place(np.arange(12))[0].tolist() == [0, 0, 0, 1, 2, 2, 2, 3, 2, 2, 2, 3]
+    assert query_from_spec(query.to_spec()) == query
+    for wrong in ([[1], [0]], [[0], [0, 9]], [[0, 0], [0]], [0, 1], [[0]], [[0], [0.5]], 0, "k"):
+        with pytest.raises(SpecificationError, match=r"histogram\.bins\.home"):
+            resolve(td.Histogram("home", bins={"home": wrong}), domain)
 
 
 def test_rounds_read_the_counts_through_noisy_rows_alone():

@@ -157,19 +157,38 @@ def _binned(attribute: Attribute, bins: Any, place: str) -> tuple[bool, Ints, li
 
 
 def _squares(attribute: Point, bins: Any, place: str) -> tuple[Ints, list[str]]:
-    """Blocks of k × k cells of a map (the last ones may be smaller) and their names."""
-    whole = not isinstance(bins, tuple) and exact(bins, place)
-    if not whole or whole.denominator != 1 or whole < 1:
-        raise SpecificationError(f"{place}: a whole number k, for blocks of k × k cells.")
-    k, (rows, columns) = int(whole), attribute.shape
-    across = -(-columns // k)
+    """Blocks of cells of a map and their names: k × k cells (the last ones may be smaller), or between stated rows and columns."""
+    rows, columns = attribute.shape
+    tops, lefts = _cuts(bins, rows, columns, place)
+    across = len(lefts)
     row, column = np.divmod(np.arange(rows * columns, dtype=np.int64), columns)
-    names = []
-    for top in range(0, rows, k):
-        for left in range(0, columns, k):
-            last = (min(top + k, rows) - 1) * columns + min(left + k, columns) - 1
-            names.append(attribute.block_label(top * columns + left, last))
-    return row // k * across + column // k, names
+    at = (np.searchsorted(cut, cell, side="right") - 1 for cut, cell in ((tops, row), (lefts, column)))
+    first, second = at
+    return (first * across + second).astype(np.int64), attribute.block_labels(tops, lefts)
+
+
+def _cuts(bins: Any, rows: int, columns: int, place: str) -> tuple[list[int], list[int]]:
+    """The first row of every run of rows, and the first column of every run of columns."""
+    expected = (
+        f"{place}: a whole number k, for blocks of k × k cells, or two lists: the first row of every run of rows, the first "
+        "column of every run of columns, each list from 0 on."
+    )
+    if isinstance(bins, tuple):
+        if bins[0] != "list" or len(bins) != 3 or not all(isinstance(b, tuple) for b in bins[1:]):
+            raise SpecificationError(expected)
+        found = []
+        for told, most in zip(bins[1:], (rows, columns), strict=True):
+            cut = list(told[1:])
+            whole = all(isinstance(c, int) and not isinstance(c, bool) for c in cut)
+            if not whole or cut[:1] != [0] or sorted(set(cut)) != cut or cut[-1] >= most:
+                raise SpecificationError(expected)
+            found.append(cut)
+        return found[0], found[1]
+    side = exact(bins, place)
+    if side.denominator != 1 or side < 1:
+        raise SpecificationError(expected)
+    k = int(side)
+    return list(range(0, rows, k)), list(range(0, columns, k))
 
 
 def _boundary(attribute: Integer | Numeric | Categorical, value: Any, place: str) -> int:

@@ -3,7 +3,8 @@
 Every query takes ``by`` (attributes that split the table into groups), ``where`` (a filter on declared attributes) and
 ``bins`` (coarser cells). ``where`` values are a list of values, or a pair (low, high) as a tuple, both ends included.
 ``bins`` values are a width in the attribute's unit, a list of lower ends, or, for a ``Categorical``, a mapping from
-new names to lists of values.
+new names to lists of values; for a ``Point`` a whole number k (blocks of k × k cells) or two lists (the first row of every
+run of rows, the first column of every run of columns).
 """
 
 from __future__ import annotations

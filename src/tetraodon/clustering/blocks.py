@@ -92,15 +92,18 @@ def blocks(room: Space, graph: Graph, whole: Domain) -> Blocks | None:
 
 
 def _bins(domain: Domain, name: str, pieces: Ints) -> Any:
-    """Bins of a histogram whose cells are the pieces of an attribute; None where they are no runs, or no squares of a map."""
+    """Bins of a histogram whose cells are the pieces of an attribute; None where they are no runs, or no boxes of a map."""
     attribute = domain[name]
     assert not isinstance(attribute, Categorical)
     if isinstance(attribute, Point):
-        row, column = np.divmod(np.arange(len(pieces)), attribute.shape[1])
-        side = int((pieces[: attribute.shape[1]] == pieces[0]).sum())
-        across = -(-attribute.shape[1] // side)
-        square = row // side * across + column // side
-        return side if _same_parts(pieces, square) else None
+        grid_ = pieces.reshape(attribute.shape)
+        cuts = [np.flatnonzero(np.diff(line, prepend=-1)) for line in (grid_[:, 0], grid_[0])]
+        at = [
+            np.searchsorted(cut, np.arange(n), side="right") - 1
+            for cut, n in zip(cuts, grid_.shape, strict=True)
+        ]
+        boxes = at[0][:, None] * len(cuts[1]) + at[1][None, :]
+        return [cut.tolist() for cut in cuts] if _same_parts(pieces, boxes.ravel()) else None
     heads = np.flatnonzero(np.diff(pieces, prepend=-1))
     if len(heads) != int(pieces.max()) + 1:
         return None
