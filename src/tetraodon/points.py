@@ -166,19 +166,34 @@ class Point(Cellular):
 
     def _label(self, cell: int) -> str:
         """The middle of the cell, with as many decimals as keep it well inside."""
-        return self.block_label(cell, cell)
+        row, column = divmod(int(cell), self.shape[1])
+        return f"{self._middles[0][row]} {self._middles[1][column]}"
 
-    def block_label(self, south_west: int, north_east: int) -> str:
-        """The middle of a block of cells, given by two of its corners."""
-        shown = []
-        for side, low, high in zip(
-            self.sides, divmod(south_west, self.shape[1]), divmod(north_east, self.shape[1]), strict=True
-        ):
-            digits = 0
-            while side.width * 10**digits < 10:
-                digits += 1
-            shown.append(_decimal(side.low + side.width * Fraction(low + high + 1, 2), digits))
-        return " ".join(shown)
+    @cached_property
+    def _middles(self) -> tuple[list[str], list[str]]:
+        """Names of the rows and of the columns."""
+        rows, columns = ([self._middle(i, k, k) for k in range(n)] for i, n in enumerate(self.shape))
+        return rows, columns
+
+    def _middle(self, side: int, low: int, high: int) -> str:
+        """The middle of a run of rows (side 0) or columns (side 1)."""
+        line = self.sides[side]
+        digits = 0
+        while line.width * 10**digits < 10:
+            digits += 1
+        return _decimal(line.low + line.width * Fraction(low + high + 1, 2), digits)
+
+    def block_labels(self, tops: list[int], lefts: list[int]) -> list[str]:
+        """Names of blocks of cells, row by row: the middle of each.
+
+        Args:
+            tops, lefts: the first row of every run of rows, the first column of every run of columns, from 0 on.
+        """
+        rows, columns = (
+            [self._middle(i, low, high - 1) for low, high in zip(cut, [*cut[1:], n], strict=True)]
+            for i, (cut, n) in enumerate(zip((tops, lefts), self.shape, strict=True))
+        )
+        return [f"{row} {column}" for row in rows for column in columns]
 
     def centres(self) -> tuple[Cells, Fraction]:
         """Middles of the ordinary cells on an integer grid, for sums.
