@@ -229,6 +229,26 @@ def test_the_choice_of_edges_is_near_the_best_of_many() -> None:
     assert found.error >= 0.98 * min(tried)
 
 
+def test_factors_and_weights_are_about_the_best_of_all_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terms that share an edge's price: all factors on offer with all weights on a grid."""
+    monkeypatch.setattr(kronecker, "EDGES", (4.0, 1.0, 0.25))
+    monkeypatch.setattr(kronecker, "FANOUTS", ())
+    attributes = [LINE4, Moves.of(Axis(3, window=2), 3)]
+    for asked in (
+        [[RANGES4, np.eye(3)], [np.eye(4), np.ones((3, 3))]],
+        [[RANGES4, RANGES3], [np.ones((4, 4)), np.eye(3)]],
+    ):
+        found = kronecker_strategy(asked, attributes, "cartesian", 2, 1000)
+        offered = [[options(v, m, 2) for v, m in zip(squares, attributes, strict=True)] for squares in asked]
+        least = math.inf
+        for first, second in itertools.product(*(itertools.product(*term) for term in offered)):
+            errors = [math.prod(o.error for o in term) for term in (first, second)]
+            for ratio in np.geomspace(0.02, 50, 80):
+                price_ = max(x.edge + ratio * y.edge for x, y in zip(first, second, strict=True))
+                least = min(least, (errors[0] + errors[1] / ratio) * price_)
+        assert 0.95 * least <= found.error <= 1.005 * least
+
+
 def test_options_that_cannot_answer_are_left_out() -> None:
     moves = Moves.of(Axis(4, window=1), 4)
     given = np.ones((1, 4))

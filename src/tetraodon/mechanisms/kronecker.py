@@ -34,7 +34,7 @@ OPTIMISED = {1: 96, 2: 512}  # longest attributes whose factors are optimised
 WORK = 1e9
 FANOUTS = (2, 4, 8, 16)
 LEAST_BITS = 6
-ROUNDS, SWEEPS = 6, 300
+ROUNDS, SWEEPS, SETTLED = 6, 100, 1e-6
 WEIGHT = 2**12
 
 
@@ -164,7 +164,32 @@ def kronecker_strategy(
         if graph == "full":
             break
         chosen = [_least(listed, prices, power) for listed in offered]
+    if graph == "cartesian" and len(products) > 1:
+        best = _one_by_one(offered, *best, power)
     return _whole(products, attributes, graph, power, records, best[1], best[2])
+
+
+def _one_by_one(
+    offered: list[list[list[Option]]],
+    value: float,
+    chosen: list[tuple[Option, ...]],
+    weights: Floats,
+    power: int,
+) -> tuple[float, list[tuple[Option, ...]], Floats]:
+    """Replace one factor at a time while that helps: terms that share the price of an edge do not settle on prices alone."""
+    for _ in range(ROUNDS):
+        before = value
+        for t, listed in enumerate(offered):
+            for j, options_ in enumerate(listed):
+                for option in options_:
+                    fresh = list(chosen)
+                    fresh[t] = (*chosen[t][:j], option, *chosen[t][j + 1 :])
+                    found, told, _ = _weighed(fresh, "cartesian", power)
+                    if found < value * (1 - SETTLED):
+                        value, chosen, weights = found, fresh, told
+        if value == before:
+            break
+    return value, chosen, weights
 
 
 def _none() -> Ints:
