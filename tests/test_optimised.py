@@ -14,8 +14,15 @@ import pytest
 import tetraodon as td
 from tetraodon.axes import Axis
 from tetraodon.errors import Unsupported
+from tetraodon.mechanisms.dense import DenseWeights
 from tetraodon.mechanisms.moves import Moves, features, gram, in_features, in_units, merged, moves_along
-from tetraodon.mechanisms.optimised import Optimum, gaussian_strategy, laplace_strategy, proved_bound
+from tetraodon.mechanisms.optimised import (
+    Optimum,
+    gaussian_strategy,
+    laplace_strategy,
+    proved_bound,
+    whole_strategy,
+)
 from tetraodon.mechanisms.rounding import exact_gram, largest, rounded
 from tetraodon.sensitivity import largest_move
 from tetraodon.sensitivity.rows import Matrix as rows_of
@@ -278,6 +285,26 @@ def test_moves_along_listed_edges_are_at_least_what_the_policy_says() -> None:
     asked = resolve(td.CDF("x", by="z"), domain)
     moves = moves_along(asked, hood.graph)
     assert moves.pairs.tolist() == [[0, 1], [0, 2]] and moves.leaves.tolist() == [0, 2, 2, 2]
+
+
+@pytest.mark.parametrize("query", range(5))
+@pytest.mark.parametrize("policy", [0, 2, 4, 5])
+def test_whole_strategies_keep_the_promised_error(query: int, policy: int) -> None:
+    asked = resolve(QUERIES[query], DOMAIN)
+    hood = td.Policy(DOMAIN, POLICIES[policy]).neighbourhood
+    rows = written_out(asked.workload, asked.n_positions)
+    for power in (1, 2):
+        found = whole_strategy(asked, hood.graph, power, 10**6, work=1e7)
+        weights = DenseWeights.of(found.matrix, 1.0, found.exact)
+        # Public totals cost nothing under the policy, and no answer is left open.
+        assert not len(found.exact) or largest_move(asked, hood, (rows_of(found.exact),), power).value == 0
+        own = float(weights.rows_variance(rows).sum())
+        if not len(found.matrix):
+            assert own == found.value == 0
+            continue
+        move = largest_move(asked, hood, (rows_of(found.matrix),), power).value
+        assert own * float(move) ** (2 / power) == pytest.approx(found.value, rel=5e-3)
+        assert found.bound <= found.value
 
 
 def test_4096_positions_are_the_limit() -> None:

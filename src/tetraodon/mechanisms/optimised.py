@@ -26,7 +26,10 @@ from typing import Any
 import numpy as np
 
 from ..axes import Bools, Ints
-from .moves import Moves, features, in_features, in_units, limit, merged
+from ..graphs import Graph
+from ..workload import Resolved
+from .moves import Moves, features, gram, in_features, in_units, limit, merged, moves_along
+from .rounding import rounded
 from .variance import Floats
 
 # Steps w ← w·g^EXPONENT settle for exponents below 4: ∂ log g / ∂ log w is −1/2 times a stochastic matrix with eigenvalues in
@@ -38,6 +41,8 @@ STEPS = 2000
 SLIGHT = 1e-9
 SINGULAR = 1e-10
 MAX_LAPLACE = 512
+# How near to its bound a strategy is taken, on short axes and on long ones.
+FINE, COARSE, FEW = 1e-3, 1e-2, 256
 WORK = 2e11
 
 
@@ -307,3 +312,49 @@ def laplace_strategy(
     limit(moves.size, MAX_LAPLACE)
     with one_thread():
         return search(square, moves, starts, work)
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """The integer rows that are released for a query, and the optimum that they were rounded from.
+
+    Attributes:
+        matrix: B, shape (rows, positions): noisy rows, in every group.
+        exact: shape (totals, positions): the public totals, which identify the cells together with B.
+        value: summed squared error of a group's answers for noise of unit variance, before rounding.
+        bound: no strategy has a smaller one; 0 for Laplace, where nothing is proved.
+    """
+
+    matrix: Ints
+    exact: Ints
+    value: float
+    bound: float
+
+
+def whole_strategy(
+    resolved: Resolved,
+    graph: Graph,
+    power: int,
+    records: int,
+    starts: Sequence[Floats] = (),
+    work: float = WORK,
+) -> Whole:
+    """Integer rows optimised for a query under a secret graph without known counts, for Laplace (1) or Gaussian noise (2).
+
+    Args:
+        records: B x stays below 2^61 for up to so many.
+        starts: named strategies, for Laplace; the result is no worse than the best of them, but for rounding.
+        work: for Laplace; see ``laplace_strategy``.
+
+    Raises:
+        Unsupported: too many positions or records.
+    """
+    moves = moves_along(resolved, graph)
+    square, _ = gram(resolved.workload, moves.size)
+    found: Optimum | Found
+    if power == 2:
+        found = gaussian_strategy(square, moves, FINE if moves.size <= FEW else COARSE)
+    else:
+        found = laplace_strategy(square, moves, starts, work)
+    bound = found.bound if isinstance(found, Optimum) else 0.0
+    return Whole(rounded(found.matrix, square, moves, records), moves.totals, found.value, bound)
