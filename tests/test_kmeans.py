@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -410,3 +412,11 @@ query = { kmeans = ["a", "b"], k = 3, records = 600, iterations = 2 }
     page = (manifest.parent / "report.html").read_text()
     assert "Centres of 3 clusters of records along a and b" in page
     assert "times the objective of plain k-means" in page and "sums of the first of 2 rounds" in page
+
+
+def test_the_example_in_the_documents_runs():
+    text = (Path(__file__).parent.parent / "docs" / "kmeans.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    told: dict[str, object] = {}
+    exec(compile(block, "kmeans.md", "exec"), told)
+    assert told["made"].centroids.shape == (2, 3)

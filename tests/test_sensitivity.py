@@ -545,6 +545,8 @@ COVERED = {
     "quotient/map",
     "sums/by-label",
     "hops/maps",
+    "kmeans/round",
+    "kmeans/blocks",
 }
 
 

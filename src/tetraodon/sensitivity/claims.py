@@ -276,4 +276,19 @@ CLAIMS: tuple[Claim, ...] = (
         DERIVED,
         "tests/test_lattices.py::test_hops_between_maps_are_those_of_enumeration_or_a_bound",
     ),
+    Claim(
+        "kmeans/round",
+        "Sizes (weight w) and sums of residuals v (weight u) of clusters move by u‖v(x) − v(y)‖ where the label stays and by "
+        "2w + u(‖v(x)‖ + ‖v(y)‖) where it changes; the two longest residuals of different labels, and the box around each "
+        "label, bound that for every pair of cells.",
+        DERIVED,
+        "tests/test_kmeans_rounds.py::test_the_price_is_never_below_the_largest_move",
+    ),
+    Claim(
+        "kmeans/blocks",
+        "Where clusters are unions of components, sizes do not change along any edge, and Σ (2x − low − high) over the boxes "
+        "of components moves by at most twice their longest sides for any pair of cells.",
+        DERIVED,
+        "tests/test_kmeans_rounds.py::test_blocks_are_the_components_and_no_pair_moves_sums_further",
+    ),
 )
