@@ -446,8 +446,6 @@ def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
     ("ask", "name"),
     [
         (lambda: td.Categorical(["p"], hierarchy={}), "hierarchy"),
-        (lambda: td.CountConstraint(where={}, answer=1), "CountConstraint"),
-        (lambda: td.MarginalConstraint("sex", answers=[]), "MarginalConstraint"),
         (lambda: td.Channel.load("k"), "Channel.load"),
         (lambda: td.channels.planar_laplace(None), "channels.planar_laplace"),
         (lambda: td.leakage.entropy([1]), "leakage.entropy"),
