@@ -301,6 +301,14 @@ def test_hops_say_nothing_about_chains_of_neighbours() -> None:
     assert reached == {0, 1}
 
 
+def test_explain_prints_no_distances_where_counts_are_known() -> None:
+    """What k hops cost holds without known counts only."""
+    assert "9 hops" in policy(10, td.Within(1)).explain(epsilon=1)
+    text = policy(10, td.Within(1), (0, 4)).explain(epsilon=1)
+    assert "hops" not in text
+    assert "number of records with x from 0 to 4" in text
+
+
 # ---------- several releases: mixed policies, constraints that come later ----------
 
 
