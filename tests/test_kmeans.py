@@ -240,7 +240,7 @@ def test_known_counts_are_priced():
     way = price(InRounds(2, 1), KMeans("a", k=2), domain, policy.neighbourhood, ONE)
     assert stacked(way.terms, policy.neighbourhood).value == 1
     assert way.rounds(2**14).each == plain.rounds(2**14).each / 2  # two records may move
-    with pytest.raises(SpecificationError, match="for rho, no constraints"):
+    with pytest.raises(SpecificationError, match="needs secret values"):
         price(InRounds(2, 1), KMeans("a", k=2), domain, policy.neighbourhood, RHO)
     with pytest.raises(SpecificationError, match="no constraints"):
         price(WholeBlocks(), KMeans("a", k=2), domain, policy.neighbourhood, ONE)

@@ -318,3 +318,22 @@ def test_projection_on_the_simplex():
         other = rng.dirichlet(np.ones(50)) * 20
         assert ((values - found) ** 2).sum() <= ((values - other) ** 2).sum()
     assert on_simplex(values, 0.0).sum() == 0
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_no_scale_exceeds_what_is_checked_before_charging(unit):
+    """For random centroids, radii and losses, scales stay within the bound behind ``Rounds.fits``."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        room = space(
+            td.Domain(a=td.Integer(0, int(rng.integers(1, 200))), b=td.Integer(0, int(rng.integers(1, 9))))
+        )
+        k = int(rng.integers(1, 4))
+        rounds = Rounds(k, 2, rng.integers(1, 300, 2), Loss(unit, Fraction(1, 3)))
+        centroids = np.stack([rng.integers(0, e + 1, k) for e in room.extents], axis=1)
+        told = scales(rounds, room, Assignment(centroids, centroids, rounds.radius))
+        reach = int(((2 * rounds.radius) ** rounds.power).sum())
+        assert max(told) <= Fraction(max(25, 2 * reach + 2)) / rounds.each
+    assert rounds.fits
+    assert not Rounds(2, 2, np.array([2**20]), Loss("epsilon", Fraction(1, 2**40))).fits
+    assert not Rounds(2, 2, np.array([2**27]), Loss("rho", Fraction(1, 2**50))).fits

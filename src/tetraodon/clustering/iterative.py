@@ -17,6 +17,7 @@ import numpy as np
 from ..axes import Ints
 from ..loss import Loss
 from ..mechanisms.variance import Floats
+from ..noise import LARGEST_SCALE, LARGEST_SIGMA2
 from .costs import FINE, Assignment, Weights, largest
 from .lloyd import covering, in_order
 from .space import Space
@@ -62,6 +63,16 @@ class Rounds:
     def each(self) -> Fraction:
         """What one round spends."""
         return self.loss.amount / self.count
+
+    @property
+    def fits(self) -> bool:
+        """Whether noise of every scale that may come up fits 64-bit integers; asked before anything is charged.
+
+        Residuals move by at most Σ (2R)^p. Weights give sizes at least a 25th of the cost, sums at least half of the rest.
+        """
+        reach = int(((2 * self.radius) ** self.power).sum())
+        most = Fraction(max(25, 2 * reach + 2)) / self.each
+        return most <= (LARGEST_SCALE if self.power == 1 else LARGEST_SIGMA2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from ..errors import SpecificationError, Unsupported
 from ..loss import Loss
 from ..sensitivity import Neighbourhood
 from .blocks import blocks
+from .costs import COARSE
 from .declared import Clustering, FromHistogram, InRounds, WholeBlocks
 from .histogram import HistogramWay, binned, histogram_way, ladder
 from .query import KMeans
@@ -101,6 +102,8 @@ class Choice:
             for count in counts:
                 told = InRounds(count, share)
                 way = RoundsWay(told, self.query, self.room, self.loss, inf, cells, move, term)
+                if not way.rounds(COARSE).fits:
+                    continue
                 way = replace(way, ratio=self.scored(way))
                 if best is None or way.ratio < best.ratio:
                     best = way
@@ -180,7 +183,8 @@ def price(mechanism: object, query: KMeans, whole: Domain, hood: Neighbourhood, 
         return min(found, key=lambda w: w.ratio)
     reasons = {
         FromHistogram: "more than 2^14 blocks; ask for fewer along a side",
-        InRounds: "needs secret values, no filter and, for rho, no constraints that an edge can break",
+        InRounds: "needs secret values, no filter, a loss whose noise fits 64-bit integers and, for rho, no constraints that "
+        "an edge can break",
         WholeBlocks: "needs a policy that discloses the block of every record, no filter and no constraints",
     }
     raise SpecificationError(f"mechanism {next(iter(mechanism.to_spec()))!r}: {reasons[type(mechanism)]}.")
