@@ -14,13 +14,13 @@ from strategies import examples
 
 from tetraodon.marginals.possible import possible
 from tetraodon.marginals.residuals import (
+    Agreement,
     Axes,
     assembled,
     cell_variance,
     cells,
     closure,
     consistent,
-    interactions,
     precisions,
     summed,
 )
@@ -119,7 +119,7 @@ def test_what_no_table_tells_has_no_bound() -> None:
 
 def test_a_table_is_the_sum_of_its_interactions() -> None:
     true = np.arange(24.0).reshape(2, 3, 4) ** 2
-    parts = interactions((2, 3, 4), {(0, 1, 2): true}, {(0, 1, 2): 7.0}, [(0, 1, 2)])
+    parts = Agreement.of((2, 3, 4), {(0, 1, 2): 7.0}, [(0, 1, 2)]).interactions({(0, 1, 2): true})
     assert assembled((2, 3, 4), (0, 1, 2), parts) == pytest.approx(true)
     assert all(v.sum() == pytest.approx(0, abs=1e-9) for a, v in parts.items() if a)
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..mechanisms.variance import Floats
-from .residuals import Axes, Shape, consistent
+from .residuals import Agreement, Axes, Shape, consistent
 
 ROUNDS, LEAST_ROUNDS = 1000, 20
-WORK = 10**9
+WORK, SMALL = 6 * 10**8, 1000
 SHARE, MOST, STILL = 1e-4, 1e-2, 1e-3
 TINY = 1e-9
 
@@ -45,12 +45,13 @@ def possible(
     if not any((v < 0).any() for v in moving.values()):
         return dict(tables)
     weights = {t: max(variances[t], TINY) for t in moving} | dict.fromkeys(exact, 0.0)
+    agreement = Agreement.of(shape, weights, moving)
     lifted = {t: np.zeros_like(v) for t, v in moving.items()}
     ahead, speed = lifted, 1.0
-    each = sum(v.size << v.ndim for v in moving.values())
+    each = sum((v.size + SMALL) << v.ndim for v in moving.values())
     for _ in range(max(LEAST_ROUNDS, min(ROUNDS, WORK // each))):
         told = {t: v + ahead[t] for t, v in moving.items()}
-        here = consistent(shape, told | dict(exact), weights, list(moving))
+        here = agreement.tables(told | dict(exact))
         raised = {t: np.maximum(v - here[t], 0.0) for t, v in ahead.items()}
         drift = max(float(np.abs(v - ahead[t]).max()) / math.sqrt(weights[t]) for t, v in raised.items())
         if drift <= STILL and _share(here, _even(shape, here, exact)) <= SHARE:

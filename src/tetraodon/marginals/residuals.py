@@ -22,6 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -98,55 +99,93 @@ def summed(values: Floats, table: Axes, onto: Axes) -> Floats:
     return found
 
 
-def interactions(
-    shape: Shape, observed: Mapping[Axes, Floats], variances: Mapping[Axes, float], wanted: Iterable[Axes]
-) -> dict[Axes, Floats]:
-    """The least-squares estimate of r_A for every A within a wanted table.
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """Least squares for some observed tables: what does not depend on what was observed.
 
-    Args:
-        observed: noisy tables, each of shape (d_i for i in its attributes).
-        variances: of one cell of each; 0 for exact ones, which are held (they agree with each other).
+    Attributes:
+        shape: positions of every attribute.
+        wanted: tables that are estimated.
+        sources: for every A within a wanted table, the observed tables that tell r_A with their weights, which add up to 1; one
+            exact table where there is one.
     """
-    found = {}
-    for inner in closure(wanted):
-        weights = {}
+
+    shape: Shape
+    wanted: tuple[Axes, ...]
+    sources: dict[Axes, list[tuple[Axes, float]]]
+
+    @staticmethod
+    def of(shape: Shape, variances: Mapping[Axes, float], wanted: Iterable[Axes]) -> Agreement:
+        """From the variance of one cell of each observed table: 0 for exact ones, which are held (and agree with each other)."""
+        wanted = tuple(wanted)
+        spreads: dict[Axes, list[tuple[Axes, float]]] = {a: [] for a in closure(wanted)}
         for table, variance in variances.items():
-            if set(inner) <= set(table):
-                weights[table] = variance * cells(shape, outside(table, inner))
-        exact = [table for table, spread in weights.items() if spread == 0]
-        if exact:
-            mean = summed(observed[exact[0]], exact[0], inner)
-        else:
-            total = sum(1 / spread for spread in weights.values())
-            mean = np.zeros([shape[i] for i in inner])
-            for table, spread in weights.items():
-                mean = mean + summed(observed[table], table, inner) / (spread * total)
-        for axis in range(len(inner)):
-            mean = mean - mean.mean(axis=axis, keepdims=True)
-        found[inner] = mean
-    return found
+            for inner in subsets(table) if 2 ** len(table) <= len(spreads) else spreads:
+                if inner in spreads and set(inner) <= set(table):
+                    spreads[inner].append((table, variance * cells(shape, outside(table, inner))))
+        sources = {}
+        for inner, told in spreads.items():
+            exact = [table for table, spread in told if spread == 0]
+            total = sum(1 / spread for _, spread in told) if not exact else 1.0
+            sources[inner] = (
+                [(exact[0], 1.0)] if exact else [(table, 1 / (spread * total)) for table, spread in told]
+            )
+        return Agreement(shape, wanted, sources)
+
+    def interactions(self, observed: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
+        """The least-squares estimate of r_A for every A within a wanted table; 0 where no table tells it.
+
+        Args:
+            observed: tables of shape (d_i for i in their attributes).
+        """
+        sums: dict[tuple[Axes, Axes], Floats] = {(t, t): np.asarray(v) for t, v in observed.items()}
+
+        def told(table: Axes, inner: Axes) -> Floats:
+            """A table summed onto fewer attributes, one after the other."""
+            if (table, inner) not in sums:
+                rest = outside(table, inner)
+                before = tuple(i for i in table if i in inner or i == rest[0])
+                sums[table, inner] = np.asarray(
+                    np.add.reduce(told(table, before), axis=before.index(rest[0]))
+                )
+            return sums[table, inner]
+
+        found = {}
+        for inner, sources in self.sources.items():
+            mean: Floats = np.zeros([self.shape[i] for i in inner])
+            for table, weight in sources:
+                mean = mean + weight * told(table, inner)
+            for axis in range(len(inner)):
+                mean = mean - np.add.reduce(mean, axis=axis, keepdims=True) / mean.shape[axis]
+            found[inner] = mean
+        return found
+
+    def tables(self, observed: Mapping[Axes, Floats]) -> dict[Axes, Floats]:
+        """Least-squares estimates of the wanted tables: any two agree wherever they speak of the same counts."""
+        parts = self.interactions(observed)
+        return {t: assembled(self.shape, t, parts) for t in self.wanted}
 
 
 def assembled(shape: Shape, table: Axes, parts: Mapping[Axes, Floats]) -> Floats:
-    """y_T from its interactions."""
-    total = np.zeros([shape[i] for i in table])
-    for inner in subsets(table):
-        spread = [shape[i] if i in inner else 1 for i in table]
-        total += parts[inner].reshape(spread) / cells(shape, outside(table, inner))
-    return total
+    """y_T from its interactions, one attribute after the other."""
+    here, every = {inner: parts[inner] for inner in subsets(table)}, (slice(None),) * len(table)
+    for place, axis in enumerate(table):
+        # The attributes up to here are in all arrays, in front; ``rest`` names those of the others that are.
+        here = {
+            rest: here[axis, *rest] + (here[rest] / shape[axis])[(*every[:place], None)]
+            for rest in subsets(table[place + 1 :])
+        }
+    return here[()]
 
 
 def consistent(
     shape: Shape, observed: Mapping[Axes, Floats], variances: Mapping[Axes, float], wanted: Sequence[Axes]
 ) -> dict[Axes, Floats]:
-    """Least-squares estimates of the wanted tables: any two agree wherever they speak of the same counts.
+    """Least-squares estimates of the wanted tables, exact ones as they are.
 
     >>> noisy = {(0,): np.array([4.0, 6.0]), (1,): np.array([5.0, 7.0])}
     >>> {t: v.tolist() for t, v in consistent((2, 2), noisy, {(0,): 1.0, (1,): 1.0}, [(0,), (1,)]).items()}
     {(0,): [4.5, 6.5], (1,): [4.5, 6.5]}
     """
-    parts = interactions(shape, observed, variances, wanted)
-    return {
-        table: observed[table] if variances.get(table) == 0 else assembled(shape, table, parts)
-        for table in wanted
-    }
+    found = Agreement.of(shape, variances, wanted).tables(observed)
+    return found | {t: np.asarray(observed[t]) for t in wanted if variances.get(t) == 0}
