@@ -291,4 +291,12 @@ CLAIMS: tuple[Claim, ...] = (
         DERIVED,
         "tests/test_kmeans_rounds.py::test_blocks_are_the_components_and_no_pair_moves_sums_further",
     ),
+    Claim(
+        "tables/together",
+        "Tables over sets S of attributes with weights w_S move by 2·Σ w_S over the S that hold the attribute, along an edge "
+        "that moves one attribute to another position, and by 2·Σ w_S over all S that an edge of several attributes changes: "
+        "2·C(m−1, k−1) and 2·C(m, k) for all tables of k of m attributes.",
+        DERIVED,
+        "tests/test_marginals_strategy.py::test_golden_costs_of_all_tables_of_k_attributes",
+    ),
 )
