@@ -11,7 +11,7 @@ import pytest
 import tetraodon as td
 from tetraodon.binding import bind
 from tetraodon.clustering.blocks import blocks
-from tetraodon.clustering.costs import Assignment, Weights, largest
+from tetraodon.clustering.costs import Assignment, Weights, reach
 from tetraodon.clustering.iterative import Rounds, iterate, observed, scales, shifted, start
 from tetraodon.clustering.lloyd import cluster, covering, lloyd, nearest, objective, on_simplex
 from tetraodon.clustering.space import space
@@ -99,7 +99,7 @@ def test_the_price_is_never_below_the_largest_move(power, blocks):
         corners = [rng.integers(0, e + 1, k) for e in room.extents]
         centroids = np.stack(corners, axis=1)
         assignment = Assignment(centroids, centroids, rng.integers(1, 9, len(corners)))
-        weights = Weights(int(rng.integers(1, 9)), int(rng.integers(1, 4)), power)
+        weights = Weights(int(rng.integers(1, 9)), int(rng.integers(1, 4)))
         points, _ = room.places(np.arange(domain.size))
         labels = assignment.labels(points)
         residual = assignment.residuals(points, labels)
@@ -108,7 +108,7 @@ def test_the_price_is_never_below_the_largest_move(power, blocks):
         same = labels[:, None] == labels[None]
         crossing = 2 * weights.size + weights.total * (own[:, None] + own[None])
         truth = int(np.where(same, apart.sum(axis=2) * weights.total, crossing).max())
-        told = largest(room, assignment, weights, blocks)
+        told = reach(room, assignment, power, blocks).move(weights)
         assert told >= truth
         exact += told == truth
     assert blocks < 10 or exact > 60
@@ -143,7 +143,7 @@ def test_the_published_sensitivity_of_sums_is_wrong(name, secrets, centroids, ce
     assert (truth > published) == (name in ("B2", "B3b"))
     room = space(LINE)
     assignment = Assignment(np.array(centroids)[:, None], np.full((2, 1), centre), np.array([10]))
-    assert largest(room, assignment, Weights(0, 1)) >= truth
+    assert reach(room, assignment, 1).move(Weights(0, 1)) >= truth
 
 
 def test_the_published_calibration_breaks_its_promise_and_ours_keeps_it():
@@ -332,8 +332,8 @@ def test_no_scale_exceeds_what_is_checked_before_charging(unit):
         rounds = Rounds(k, 2, rng.integers(1, 300, 2), Loss(unit, Fraction(1, 3)))
         centroids = np.stack([rng.integers(0, e + 1, k) for e in room.extents], axis=1)
         told = scales(rounds, room, Assignment(centroids, centroids, rounds.radius))
-        reach = int(((2 * rounds.radius) ** rounds.power).sum())
-        assert max(told) <= Fraction(max(25, 2 * reach + 2)) / rounds.each
+        far = int(((2 * rounds.radius) ** rounds.power).sum())
+        assert max(told) <= Fraction(max(25, 2 * far + 2)) / rounds.each
     assert rounds.fits
     assert not Rounds(2, 2, np.array([2**20]), Loss("epsilon", Fraction(1, 2**40))).fits
     assert not Rounds(2, 2, np.array([2**27]), Loss("rho", Fraction(1, 2**50))).fits

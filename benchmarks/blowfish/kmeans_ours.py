@@ -18,7 +18,7 @@ import numpy as np
 
 import tetraodon as td
 from tetraodon.axes import Ints
-from tetraodon.clustering.costs import Assignment, Weights, largest
+from tetraodon.clustering.costs import Assignment, Weights, reach
 from tetraodon.clustering.declared import Clustering
 from tetraodon.clustering.iterative import observed, start
 from tetraodon.clustering.lloyd import cluster, objective
@@ -88,9 +88,9 @@ def centred(room: Space, points: Sample, epsilon: Fraction, k: int, rng: np.rand
     radius = np.maximum(room.extents, 1)
     for _ in range(ROUNDS):
         assignment = Assignment(centroids, middle, radius)
-        reach = largest(room, assignment, Weights(0, 1))
-        weights = Weights(reach, 2)  # 2·reach for sizes beside 2·reach for sums
-        base = float(Fraction(largest(room, assignment, weights)) / each)
+        told = reach(room, assignment, 1)
+        weights = Weights(told.move(Weights(0, 1)), 2)  # 2·move for sizes beside 2·move for sums
+        base = float(Fraction(told.move(weights)) / each)
         sizes, sums = observed(assignment, points.points, points.counts)
         noisy = sizes + rng.laplace(0, base / weights.size, k)
         total = sums + rng.laplace(0, base / weights.total, sums.shape)

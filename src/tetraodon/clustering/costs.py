@@ -57,49 +57,64 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights of a round's rows, and the norm: power 1 for pure ε, 2 for ρ."""
+    """Weights of a round's rows: of every size, and of every sum."""
 
     size: int
     total: int
-    power: int = 1
 
 
-def largest(room: Space, assignment: Assignment, weights: Weights, blocks: int = FINE) -> int:
-    """An upper bound of the move of a round's rows when one record changes from any cell to any other.
+@dataclass(frozen=True)
+class Reach:
+    """How far residuals reach, whatever the weights.
+
+    Attributes:
+        inside: bound of ‖v(x) − v(y)‖ for one label.
+        across: bound of ‖v(x)‖ + ‖v(y)‖ for two labels; None where one label has all cells.
+        leaving: bound of ‖v(x)‖ for a record that becomes no place; None where there is no such cell.
+    """
+
+    inside: int
+    across: int | None
+    leaving: int | None
+
+    def move(self, weights: Weights) -> int:
+        """An upper bound of the move of a round's rows when one record changes from any cell to any other."""
+        most = weights.total * self.inside
+        if self.leaving is not None:
+            most = max(most, weights.size + weights.total * self.leaving)
+        if self.across is not None:
+            most = max(most, 2 * weights.size + weights.total * self.across)
+        return most
+
+
+def reach(room: Space, assignment: Assignment, power: int, blocks: int = FINE) -> Reach:
+    """How far the residuals of a round reach, at most.
 
     The box is cut into at most about ``blocks`` blocks. Which labels a block can hold, and how long the residuals in it can
     be, are closed forms (differences of squared distances are linear). With blocks of one cell the part of the pairs that
     change label is exact.
     """
-    p = weights.power
     count = list(room.shape)
     starts = [np.arange(0, n, s) for n, s in zip(count, _sides(count, blocks), strict=True)]
     low = [line[s] for line, s in zip(room.lines, starts, strict=True)]
     high = [line[np.append(s[1:], n) - 1] for line, s, n in zip(room.lines, starts, count, strict=True)]
-    inside, reach = 0, []
-    for j, mask in enumerate(_possible(low, high, assignment.centroids)):
+    radius = assignment.radius.tolist()
+    inside, found = 0, []
+    for j, offset in enumerate(assignment.offsets.tolist()):
+        mask = _possible(low, high, assignment.centroids, j)
         if not mask.any():
             continue
         away = [
-            np.minimum(np.maximum(np.abs(x - o), np.abs(y - o)), r) ** p
-            for x, y, o, r in zip(
-                low, high, assignment.offsets[j].tolist(), assignment.radius.tolist(), strict=True
-            )
+            np.minimum(np.maximum(np.abs(x - o), np.abs(y - o)), r) ** power
+            for x, y, o, r in zip(low, high, offset, radius, strict=True)
         ]
         far = int(_outer(away)[mask].max())
-        across = sum(
-            min(e, 2 * r) ** p
-            for e, r in zip(_extent(mask, low, high), assignment.radius.tolist(), strict=True)
-        )
-        reach.append(far)
-        inside = max(inside, min(across, 2**p * far))
-    reach.sort()
-    most = weights.total * inside
-    if room.has_special:
-        most = max(most, weights.size + weights.total * reach[-1])
-    if len(reach) > 1:
-        most = max(most, 2 * weights.size + weights.total * (reach[-1] + reach[-2]))
-    return most
+        box = sum(min(e, 2 * r) ** power for e, r in zip(_extent(mask, low, high), radius, strict=True))
+        found.append(far)
+        inside = max(inside, min(box, 2**power * far))
+    found.sort()
+    across = found[-1] + found[-2] if len(found) > 1 else None
+    return Reach(inside, across, found[-1] if room.has_special else None)
 
 
 def _sides(count: list[int], blocks: int) -> list[int]:
@@ -113,30 +128,25 @@ def _sides(count: list[int], blocks: int) -> list[int]:
 
 
 def _outer(parts: list[Ints]) -> Ints:
-    """Sum of one value per coordinate over a grid."""
+    """Sum of one value per coordinate over a grid; a leading axis that all parts share is kept."""
     total = parts[0]
     for part in parts[1:]:
         total = total[..., None] + part
     return total
 
 
-def _possible(low: list[Ints], high: list[Ints], centroids: Ints) -> list[Bools]:
-    """Per cluster, which blocks can hold a point of it: |x − c_j|² − |x − c_i|² is linear, so its least value is at a corner."""
-    found = []
-    for j, own in enumerate(centroids):
-        mask = np.ones(tuple(map(len, low)), dtype=bool)
-        for i, other in enumerate(centroids):
-            if i == j:
-                continue
-            least = _outer(
-                [
-                    np.minimum(2 * x * (o - c), 2 * y * (o - c)) + c * c - o * o
-                    for x, y, c, o in zip(low, high, own.tolist(), other.tolist(), strict=True)
-                ]
-            )
-            mask &= least < 0 if i < j else least <= 0  # of equally near centroids the lowest has the point
-        found.append(mask)
-    return found
+def _possible(low: list[Ints], high: list[Ints], centroids: Ints, j: int) -> Bools:
+    """Which blocks can hold a point of cluster j: |x − c_j|² − |x − c_i|² is linear, so its least value is at a corner."""
+    before, d = np.arange(len(centroids)) < j, len(low)
+    total: Ints = np.zeros((len(centroids),), dtype=np.int64)
+    for a, (x, y) in enumerate(zip(low, high, strict=True)):
+        own, others = centroids[j, a], centroids[:, a]
+        slope = 2 * (others - own)[:, None]
+        least = np.minimum(slope * x, slope * y) + (own * own - others * others)[:, None]
+        total = total[..., None] + least.reshape(len(centroids), *(1,) * a, len(x))
+    before = before.reshape(-1, *(1,) * d)
+    total[j] = -1  # of equally near centroids the lowest has the point
+    return np.asarray(np.where(before, total < 0, total <= 0).all(axis=0))
 
 
 def _extent(mask: Bools, low: list[Ints], high: list[Ints]) -> list[int]:

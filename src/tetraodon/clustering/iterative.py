@@ -18,7 +18,7 @@ from ..axes import Ints
 from ..loss import Loss
 from ..mechanisms.variance import Floats
 from ..noise import LARGEST_SCALE, LARGEST_SIGMA2
-from .costs import FINE, Assignment, Weights, largest
+from .costs import FINE, Assignment, Weights, reach
 from .lloyd import covering, in_order
 from .space import Space
 
@@ -57,7 +57,7 @@ class Rounds:
         """Whole weights that give sizes ``SIZE_SHARE`` of the cost, where residuals alone move by ``reach``."""
         total = max(1, GRAIN // max(reach, 1))
         size = max(1, round(SIZE_SHARE / (1 - SIZE_SHARE) * total * reach / 2))
-        return Weights(size, total, self.power)
+        return Weights(size, total)
 
     @property
     def each(self) -> Fraction:
@@ -97,9 +97,9 @@ def start(room: Space, k: int) -> Ints:
 
 def scales(rounds: Rounds, room: Space, assignment: Assignment) -> tuple[Fraction, Fraction]:
     """Noise scales of sizes and of sums such that a round spends its share on any pair of cells (Laplace scales; σ² for ρ)."""
-    reach = largest(room, assignment, Weights(0, 1, rounds.power), rounds.blocks)
-    weights = rounds.weights(reach)
-    base = Fraction(max(1, largest(room, assignment, weights, rounds.blocks))) / rounds.each
+    told = reach(room, assignment, rounds.power, rounds.blocks)
+    weights = rounds.weights(told.move(Weights(0, 1)))
+    base = Fraction(max(1, told.move(weights))) / rounds.each
     if rounds.power == 2:
         base /= 2
     return base / weights.size, base / weights.total
