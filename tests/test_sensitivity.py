@@ -547,6 +547,7 @@ COVERED = {
     "hops/maps",
     "kmeans/round",
     "kmeans/blocks",
+    "tables/together",
 }
 
 
