@@ -348,6 +348,21 @@ def test_close_to_a_pole_longitude_matters_little() -> None:
     assert axis.joined([top], [top + last]).all() and not axis.joined([0], [last]).any()
 
 
+@pytest.mark.parametrize("metric", [td.L1(), td.L2(), td.Haversine()])
+@pytest.mark.parametrize("theta", ["19000 km", "30000 km", "1e300 km"])
+def test_distances_beyond_the_map_join_everything(metric: Any, theta: str) -> None:
+    point = td.Point("lat", "lon", box=((-30, 60), (0, 100)), cell="1500 km")
+    axis = td.Policy(td.Domain(home=point), td.Within(theta, metric=metric)).graph.axes[0]
+    assert axis.n_edges == point.size * (point.size - 1) // 2
+
+
+def test_distances_beyond_the_domain_join_everything() -> None:
+    domain = td.Domain(x=td.Integer(0, 10**6), y=td.Numeric(0, 1, cells=3))
+    for metric in (td.L1(x=1, y=1), td.L2(x=1, y="1/7")):
+        graph = td.Policy(domain, td.Within("1e200", metric=metric)).graph
+        assert graph.joined(0, domain.size - 1) and graph.distance(0, domain.size - 1) == 1
+
+
 def test_great_circles_touch_and_zero_joins_nothing() -> None:
     point = td.Point("lat", "lon", box=((0, 2), (0, 2)), cell="50 km")
     touching = td.Policy(td.Domain(home=point), td.Within("1 m", metric=td.Haversine())).graph.axes[0]

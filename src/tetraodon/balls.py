@@ -235,6 +235,10 @@ def ball(
     """
     told = [s for s, _, _ in spacings if s is not None]
     factor = 1 + len(told)
+    # No distance is larger than this, and smaller numbers stay exact.
+    theta = min(
+        theta, 1 + sum((s.nearest + s.step * n for s, n, _ in spacings if s is not None), Fraction(0))
+    )
     unit = Fraction(1, lcm(theta.denominator, *(v.denominator for s in told for v in (s.nearest, s.step))))
     if factor * (theta / unit) ** power >= 2**BITS:
         unit = theta / 2 ** ((BITS - factor.bit_length()) // power)

@@ -171,12 +171,16 @@ class Lattice(Grid):
             far, hops = reached, hops + 1
         return hops
 
+    @property
+    def _unit_steps(self) -> tuple[bool, bool]:
+        """Whether neighbours in a column, and in a row, are joined: these connect whatever longer steps do."""
+        down = self.depth > 0 and bool((self._reach[: self.rows - 1, 1] >= 0).all())
+        return down, self.columns > 1 and bool((self._reach[:, 0] > 0).all())
+
     def _inner_components(self) -> Ints:
-        """Unit steps connect whatever longer ones do, since nearer cells are joined too."""
         if self.base > MAX_ARRAY:
             raise Unsupported("more than 2^25 cells in this secret graph; declare coarser cells.")
-        along = bool(self._reach[:, 0].all()) and self.columns > 1
-        down = self.depth > 0 and bool((self._reach[: self.rows - 1, 1] >= 0).all())
+        down, along = self._unit_steps
         cell = np.arange(self.base, dtype=np.int64)
         if along:
             return np.zeros_like(cell) if down or self.rows == 1 else cell // self.columns
@@ -184,7 +188,9 @@ class Lattice(Grid):
 
     @cached_property
     def n_components(self) -> int:
-        return int(self.components.max()) + 1
+        down, along = self._unit_steps
+        joined = (1 if down else self.rows) * (1 if along else self.columns)
+        return (1 if True in self.stars else joined) + sum(1 for told in self.stars if told is False)
 
     def largest_partner(self, values: Ints, low: int) -> Ints:
         rows, columns = self.rows, self.columns

@@ -21,6 +21,7 @@ from .points import Point
 
 Floats = NDArray[np.float64]
 OUTWARD = 1e-9
+CHUNK = 1_000_000
 
 
 def plane_reach(point: Point, theta: Fraction, power: int) -> Ints:
@@ -52,19 +53,32 @@ def plane_reach(point: Point, theta: Fraction, power: int) -> Ints:
 def sphere_reach(point: Point, theta: Fraction) -> Ints:
     """Shape (rows, D + 1): columns joined at each row and row distance, by great circles.
 
-    The distance grows with the difference in longitude (at most 180°), so that the largest joined column distance is
-    found by bisection.
+    The distance grows with the difference in longitude (at most 180°). The largest column distance is estimated from the
+    circles around the corners and then settled by the least angle itself.
     """
     rows, columns = point.shape
     if theta <= 0:
         return np.zeros((1, 1), dtype=np.int64)
-    unit = LENGTHS[point.unit or "m"]
-    limit = float(theta * unit / RADIUS) * (1 + OUTWARD)
+    angle = theta * LENGTHS[point.unit or "m"] / RADIUS
+    limit = float(min(angle, Fraction(4))) * (1 + OUTWARD)  # no angle exceeds π
     edges = np.radians([float(point.sides[0].low + i * point.sides[0].width) for i in range(rows + 1)])
     width = float(np.radians(float(point.sides[1].width)))
-    height = float(np.diff(edges).min())
-    depth = min(rows - 1, int(limit / height) + 2)
-    south = np.arange(rows, dtype=np.int64)[:, None]
+    depth = min(rows - 1, int(limit / float(np.diff(edges).min())) + 2)
+    found = np.concatenate(
+        [
+            _band_reach(
+                edges, np.arange(at, min(at + CHUNK // (depth + 1) + 1, rows)), depth, limit, width, columns
+            )
+            for at in range(0, rows, CHUNK // (depth + 1) + 1)
+        ]
+    )
+    used = (found >= 0).any(axis=0)
+    return found[:, : int(np.flatnonzero(used)[-1]) + 1]
+
+
+def _band_reach(edges: Floats, south: Any, depth: int, limit: float, width: float, columns: int) -> Ints:
+    rows = len(edges) - 1
+    south = south[:, None]
     north = south + np.arange(depth + 1, dtype=np.int64)[None, :]
     exists = north < rows
     north = np.minimum(north, rows - 1)
@@ -73,20 +87,30 @@ def sphere_reach(point: Point, theta: Fraction) -> Ints:
     def joined(k: Ints) -> Any:
         return _least_angle(low, high, np.maximum(k - 1, 0) * width) <= limit
 
-    least = np.full(exists.shape, -1, dtype=np.int64)  # the largest k that is known to be joined
-    most = np.full(exists.shape, columns, dtype=np.int64)  # a k that is not, or none
-    least[joined(np.zeros_like(least)) & exists] = 0
-    most[least < 0] = 0
-    while (most - least > 1).any():
-        middle = np.where(most - least > 1, (least + most) // 2, least)
-        inside = joined(np.maximum(middle, 0))
-        least, most = (
-            np.where(inside & (middle > least), middle, least),
-            np.where(inside, most, np.minimum(most, middle)),
-        )
-        most = np.maximum(most, least + 1)
-    used = (least >= 0).any(axis=0)
-    return least[:, : int(np.flatnonzero(used)[-1]) + 1]
+    gap = np.minimum(_widest_gap(low, high, limit), np.pi)
+    reach = np.minimum(np.floor(gap / width), columns).astype(np.int64) + 1
+    reach = np.minimum(np.broadcast_to(reach, exists.shape), columns - 1)
+    while (down := (reach >= 0) & ~joined(np.maximum(reach, 0))).any():
+        reach = reach - down
+    while (up := (reach >= 0) & (reach < columns - 1) & joined(reach + 1)).any():
+        reach = reach + up
+    return np.where(exists, reach, -1)
+
+
+def _widest_gap(low: tuple[Floats, Floats], high: tuple[Floats, Floats], limit: float) -> Floats:
+    """About the largest difference in longitude at which two latitude bands hold places within an angle of each other.
+
+    A circle around a place reaches farthest east at the latitude whose sine is that of the place over cos(angle).
+    """
+    found: Floats = np.zeros(np.broadcast(low[0], high[0]).shape)
+    for ends, band in ((low, high), (high, low)):
+        for fixed in ends:
+            turn = np.arcsin(np.clip(np.sin(fixed) / max(np.cos(limit), 1e-300), -1.0, 1.0))
+            for other in (band[0], band[1], np.clip(turn, band[0], band[1])):
+                room = np.sin(min(limit, np.pi) / 2) ** 2 - np.sin((fixed - other) / 2) ** 2
+                across = np.maximum(np.cos(fixed) * np.cos(other), 1e-300)
+                found = np.maximum(found, 2 * np.arcsin(np.sqrt(np.clip(room / across, 0.0, 1.0))))
+    return found
 
 
 def _least_angle(low: tuple[Floats, Floats], high: tuple[Floats, Floats], gap: Floats) -> Floats:
