@@ -13,6 +13,7 @@ import pytest
 import tetraodon as td
 from tetraodon import noise
 from tetraodon.clustering.declared import FromHistogram, InRounds, WholeBlocks
+from tetraodon.clustering.lloyd import squares
 from tetraodon.clustering.query import KMeans, kmeans_from_spec
 from tetraodon.clustering.select import candidates, price
 from tetraodon.clustering.simulate import samples
@@ -177,6 +178,19 @@ def test_the_same_noisy_histogram_gives_the_same_clusters():
         noisy = way.observe(way.tabulate(data()), 600, held)
     first, second = way.finish(noisy), way.finish(noisy)
     assert np.array_equal(first.centroids, second.centroids) and np.array_equal(first.values, second.values)
+
+
+def test_intervals_of_sizes_hold_the_true_sizes():
+    """The number of records in the blocks nearest to each released centroid, over 60 releases of 3 sizes."""
+    way, counts = price(FromHistogram(8), QUERY, PLANE, hood(td.Full()), ONE), data()
+    true = way.tabulate(counts).ravel()
+    missed = 0
+    for _ in range(60):
+        found = release(way, counts)
+        label = squares(way.boxes.middles, found.centroids).argmin(axis=1)
+        sizes = np.bincount(label, true, 3)
+        missed += int(((sizes < found.lower[0]) | (sizes > found.upper[0])).sum())
+    assert missed <= 22  # 9 expected at most; more than 22 with a probability below 1e-4
 
 
 @pytest.mark.parametrize("mechanism", WAYS, ids=lambda m: type(m).__name__)
