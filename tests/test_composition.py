@@ -246,6 +246,40 @@ def test_outputs_attached_to_records_never_hide_in_a_class() -> None:
     assert compared >= 10 * EFFORT
 
 
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_accounts_are_never_below_the_truth(unit: str) -> None:
+    """What a ledger reads off its rows under one policy, and prices under a second one that is declared later."""
+    rng = np.random.default_rng(17)
+    for _ in range(25 * EFFORT):
+        case = constrained.drawn(rng, most=400)
+        policy = td.Policy(case.domain, case.secrets)
+        ledger = opened(policy, 10**6, unit=unit)
+        seen = []
+        for at in range(int(rng.integers(2, 5))):
+            asked = constrained.asked(rng, case.domain)
+            question = asked[int(rng.choice([0, 1, 2, 4]))]
+            name = str(rng.choice(list(case.domain)))
+            if rng.random() < 0.5 and question.word != "Linear":
+                values = constrained.some(rng, list(range(case.domain[name].high + 1)))
+                question = dataclasses.replace(question, where={name: values})
+            power = 2 if unit == "rho" else 1
+            factor = Fraction(int(rng.integers(1, 6)), int(rng.integers(1, 6)))
+            ledger.charge(released(str(at), policy, question.query(), factor, unit))
+            matrix = constrained.dense(question, case.domain).tolist()
+            seen.append(
+                composed.Noisy(matrix, [1 / factor if power == 1 else 1 / (2 * factor)] * len(matrix), power)
+            )
+        pairs = constrained.neighbours(case.adjacent, [], 1)
+        assert ledger.spent >= composed.worst(seen, pairs).value
+        try:
+            ledger.declare(case.policy())
+        except PolicyError:
+            continue
+        for reading in READINGS:
+            pairs = constrained.neighbours(case.adjacent, case.predicates, case.n, reading)
+            assert ledger.spent >= composed.worst(seen, pairs).value
+
+
 # ---------- named cases ----------
 
 
@@ -476,7 +510,9 @@ def test_verify_prices_every_row_anew(tmp_path: Path) -> None:
 
     assert verify(path).ok
     changed_row(path, understated)
-    assert verify(path).problems == ("row 2 states epsilon 0.5, but its rows cost 1.",)
+    assert verify(path).problems == (
+        "row 2 states epsilon 0.5 in all, but its rows lose 1 for changes of a.",
+    )
 
     def damaged(body: Any) -> Any:
         return (

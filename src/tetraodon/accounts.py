@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from .chain import canonical
-from .composition import Composed, in_force, loss_under, plain_losses, restated
+from .composition import Composed, in_force, loss_under, plain_losses, understated_by
 from .entries import Charge, Entry, Spec, policy_body
 from .errors import BudgetError, LedgerError, PolicyError, SpecificationError
 from .exact import show
@@ -197,9 +197,13 @@ def understated(entries: tuple[Entry, ...]) -> list[str]:
     try:
         own = {policy.hash: policy for _, policy in policies_of(entries)} if charges else {}
         for seq, charge in charges:
-            priced = restated(charge, own[charge.policy_hash])
-            if priced is not None and priced > charge.loss.amount:
-                found.append(f"row {seq} states {charge.loss.show()}, but its rows cost {show(priced)}.")
+            more = understated_by(charge, own[charge.policy_hash])
+            if more is not None:
+                secret, loss = more
+                along = "" if secret == "any" else f" for changes of {secret}"
+                found.append(
+                    f"row {seq} states {charge.loss.show()} in all, but its rows lose {show(loss)}{along}."
+                )
     except (PolicyError, LedgerError, SpecificationError) as error:
         found.append(f"it cannot be priced anew: {error}")
     return found

@@ -52,7 +52,14 @@ def plain(where: str, value: Any) -> Any:
     Traceback (most recent call last):
     tetraodon.errors.SpecificationError: query.quantiles: a float cannot be kept exactly; use text, whole numbers, Fractions, lists and mappings with text keys.
     """
-    if value is None or isinstance(value, bool | str):
+    kind = type(value)
+    if value is None or kind is str or kind is int or kind is bool:  # nearly all that is read back
+        return value
+    if isinstance(value, list | tuple):
+        return tuple([plain(where, each) for each in value])
+    if (kind is dict or isinstance(value, Mapping)) and all(isinstance(key, str) for key in value):
+        return {key: plain(f"{where}.{key}", each) for key, each in value.items()}
+    if isinstance(value, str):
         return value
     if isinstance(value, Integral):
         return int(value)
@@ -62,10 +69,6 @@ def plain(where: str, value: Any) -> Any:
                 f"{where}: a rational of more than {_BITS} bits is not kept; round it first."
             )
         return str(value)
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: plain(f"{where}.{key}", each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return tuple(plain(where, each) for each in value)
     raise SpecificationError(
         f"{where}: a {type(value).__name__} cannot be kept exactly; use text, whole numbers, Fractions, lists and "
         "mappings with text keys."

@@ -218,11 +218,26 @@ def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     return _summed(parts, np.ones((1, len(charges)), dtype=bool))
 
 
-def restated(charge: Charge, policy: Policy) -> Fraction | None:
-    """The loss of one charge, priced anew from its rows under the policy that it was made for; None if none are kept."""
-    if "terms" not in charge.cost or charge.policy_hash != policy.hash:
+def understated_by(charge: Charge, policy: Policy) -> tuple[str, Fraction] | None:
+    """A secret for which the rows of a charge, priced anew under the policy that it was made for, lose more than it states,
+    and that loss; None if there is none, or if no rows are kept."""
+    if (
+        not isinstance(charge.cost, Mapping)
+        or "terms" not in charge.cost
+        or charge.policy_hash != policy.hash
+    ):
         return None
-    return _most(_from_rows(_Keyed(_key(charge), charge), _Keyed(policy.hash, policy)))
+    stated = _stated(charge)
+    found = _from_rows(_Keyed(_key(charge), charge), _Keyed(policy.hash, policy))
+    for secret, loss in found.items():
+        told = (
+            max(stated.values(), default=Fraction(0))
+            if secret == "any"
+            else stated.get(secret, stated.get("any", 0))
+        )
+        if loss > told:
+            return secret, loss
+    return None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .sensitivity.rows import Layer
 from .sensitivity.stack import Term
 from .workload import resolve
 
-FEW = 64
+FEW = 8
 MAX_NUMBERS = 2**25
 MAX_PACKED = 2**21
 
