@@ -16,6 +16,7 @@ from .errors import OutputError, PolicyError, unknown
 from .exact import show
 from .ledger import Ledger
 from .mechanisms.strategy import Strategy
+from .pricing import notes
 from .publish import prepare, publish
 from .queries import Quantiles
 from .release import Priced, describe_workload, name_of, number, unit_of
@@ -61,6 +62,7 @@ def planned(document: Document) -> dict[str, Any]:
                 "chosen": name_of(strategy.mechanism),
                 "disclosed_exactly": exact_rows(strategy),
                 "released": request.name in taken,
+                "notes": list(notes(request.query, document.policy, request.loss)),
                 "mechanisms": [row.to_spec() for row in _chosen_first(Priced(strategy), considered)],
             }
         )
@@ -94,6 +96,7 @@ def plan_text(told: Mapping[str, Any]) -> str:
             f"    published exactly, no secret under the policy: {text}"
             for text in release["disclosed_exactly"]
         ]
+        lines += [f"    {note}" for note in release["notes"]]
         if release["released"]:
             lines.append(
                 "    released already in this edition: release refuses it; --again draws and charges afresh"
@@ -157,9 +160,8 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
             else f" ± {number(release['half_width'])} {release['unit']}".rstrip()
         )
         files = ", ".join(f["path"] for f in release["files"].values())
-        lines.append(
-            f"{release['name']}: {_price(release)},{wide} (95 %), {release['mechanism_name']} → {files}"
-        )
+        unit, paid = release["spent"]["unit"], release["spent"]["amount"]
+        lines.append(f"{release['name']}: {unit} {paid},{wide} (95 %), {release['mechanism_name']} → {files}")
     account = "in memory" if budget["ledger"] is None else budget["ledger"]
     lines.append(f"Spent {budget['spent']} of {budget['total']} (ledger: {account}).")
     lines += [f"Published exactly, no secret under the policy: {text}." for text in budget["outside"]]
@@ -168,7 +170,7 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
 
 
 def _price(release: Mapping[str, Any]) -> str:
-    """What a release is charged, from its entry."""
+    """What a planned release is charged."""
     unit = "epsilon" if "epsilon" in release else "rho"
     return f"{unit} {release[unit]}"
 

@@ -115,4 +115,11 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
     return select.price(mechanism, resolve(query, policy.domain), policy.neighbourhood, loss)
 
 
-__all__ = ["Answerable", "candidates", "check", "price"]
+def notes(query: Query, policy: Policy, loss: Loss) -> tuple[str, ...]:
+    """What a plan leaves out, in words."""
+    if isinstance(query, Marginals | KMeans):
+        return ()
+    return select.notes(resolve(query, policy.domain), policy.neighbourhood, loss)
+
+
+__all__ = ["Answerable", "candidates", "check", "notes", "price"]

@@ -151,11 +151,16 @@ def finite(value: float) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Sequence[Priced]):
-    """The applicable mechanisms for one query, best first. Nothing was read or spent."""
+    """The applicable mechanisms for one query, best first. Nothing was read or spent.
+
+    Attributes:
+        notes: what was not tried, in words.
+    """
 
     query: Query
     loss: Loss
     rows: tuple[Priced, ...]
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]
@@ -168,7 +173,9 @@ class Plan(Sequence[Priced]):
 
     def __repr__(self) -> str:
         head = f"{self.query.title}, {self.loss.show()}: {self.rows[0].workload}"
-        return "\n".join([head, *(f"  {row!r}" for row in self.rows)])
+        return "\n".join(
+            [head, *(f"  {row!r}" for row in self.rows), *(f"  ({note})" for note in self.notes)]
+        )
 
 
 @dataclass(frozen=True, eq=False)

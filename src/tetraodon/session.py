@@ -13,8 +13,8 @@ from typing import Any
 
 from . import __version__, noise
 from .answers import answers
+from .charges import cost_of
 from .clustering.released import Way
-from .composition import cost_of
 from .disclosure import exact_rows
 from .errors import DataError, SpecificationError
 from .exact import Number, positive
@@ -26,7 +26,7 @@ from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.strategy import Strategy
 from .parallel import Part, parts
 from .policy import Policy, digest
-from .pricing import candidates, price
+from .pricing import candidates, notes, price
 from .queries import Query
 from .release import Plan, Priced, Release, published_exactly
 from .table import Table
@@ -179,7 +179,7 @@ class Session:
         """
         asked = one_loss(epsilon, rho, "plan")
         found = candidates(query, self.policy, asked)
-        return Plan(query, asked, tuple(Priced(s) for s in found))
+        return Plan(query, asked, tuple(Priced(s) for s in found), notes(query, self.policy, asked))
 
     def release(
         self,

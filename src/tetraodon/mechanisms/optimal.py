@@ -21,9 +21,9 @@ from .variance import Floats
 
 TOLERANCE = 1e-2
 RECORDS = 2**40
-WORK = 3e8
-QUICK = {1: 64, 2: 256}
-"""Longest axes for which ``auto`` optimises, by power; longer ones by name."""
+WORK = 2e10  # some seconds
+QUICK = 256
+"""Longest axis for which ``auto`` optimises, for Gaussian noise; longer ones, and Laplace noise, by name."""
 
 
 def longest(search: Search) -> int:
@@ -99,7 +99,7 @@ def _moves(search: Search) -> Moves:
 
 
 def applies(search: Search) -> bool:
-    """Whether ``auto`` should look at optimised rows: quick ones, where several positions are asked together."""
-    size = search.resolved.n_positions
+    """Whether ``auto`` should look at optimised rows: those that take a moment, for several positions asked together."""
     own = isinstance(search.resolved.workload, Rows)
-    return not own and 2 < size <= QUICK[search.power] and search.hood.is_plain
+    quick = search.power == 2 and 2 < search.resolved.n_positions <= QUICK
+    return quick and not own and search.hood.is_plain and not search.free.all()

@@ -20,7 +20,7 @@ from ..workload import Resolved, Rows, SomeRanges
 from . import Direct, Hierarchical, Identity, Levels, Mechanism, Optimised, Ordered, OrderedHierarchical
 from .build import build, build_rows
 from .forest import Forest
-from .optimal import applies, optimised
+from .optimal import applies, longest, optimised
 from .search import Search, Shape
 from .strategy import Strategy
 from .variance import Floats
@@ -55,7 +55,7 @@ def _priced(mechanism: Mechanism, search: Search) -> Strategy:
     if resolved.query.word == "mean":
         raise SpecificationError(f"{where}: a Mean is released through its total; use 'direct' or 'auto'.")
     if isinstance(mechanism, Optimised):
-        return optimised(search, _starts(search))
+        return optimised(search, _families(search) if search.power == 1 else [])
     if isinstance(mechanism, Identity):
         forest = Forest(size, size, max(size, 2))
         return _built(mechanism, search, forest, 0 if size > 1 else 1, (1,) * forest.height)
@@ -145,6 +145,34 @@ def candidates(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> list[Stra
     among them.
     """
     search = Search(resolved, hood, loss)
+    found = _families(search)
+    if applies(search):
+        found.append(optimised(search))
+    best: dict[type, Strategy] = {}
+    for s in found:
+        held = best.setdefault(type(s.mechanism), s)
+        if s.expected_error < held.expected_error:
+            best[type(s.mechanism)] = s
+    return sorted(best.values(), key=lambda s: s.expected_error)
+
+
+def notes(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> tuple[str, ...]:
+    """What ``candidates`` does not try, in words."""
+    search = Search(resolved, hood, loss)
+    size = resolved.n_positions
+    if size <= 2 or isinstance(resolved.workload, Rows) or not hood.is_plain or search.free.all():
+        return ()
+    if size > longest(search):
+        return (
+            f"optimised rows are offered up to {longest(search):,} cells along the axis, not {size:,}: "
+            "this plan compares named mechanisms.",
+        )
+    return () if applies(search) else ('mechanism "optimised" takes some seconds and may do better.',)
+
+
+def _families(search: Search) -> list[Strategy]:
+    """Strategies of the applicable named families."""
+    resolved = search.resolved
     size, own = resolved.n_positions, isinstance(resolved.workload, Rows)
     found: list[Strategy] = [_priced(Direct(), search)] if own else []
     if resolved.query.word == "mean" or (own and size > MAX_ROWS):
@@ -164,22 +192,7 @@ def candidates(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> list[Stra
             found.append(_best_tree(search, sorted({2, min(4, size - 1)})))
         if size <= FEW and (isinstance(resolved.workload, SomeRanges) or resolved.query.word == "quantiles"):
             found += _plainly_named(search)
-    if applies(search) and not search.free.all():
-        found.append(optimised(search, found))
-    best: dict[type, Strategy] = {}
-    for s in found:
-        held = best.setdefault(type(s.mechanism), s)
-        if s.expected_error < held.expected_error:
-            best[type(s.mechanism)] = s
-    return sorted(best.values(), key=lambda s: s.expected_error)
-
-
-def _starts(search: Search) -> list[Strategy]:
-    """Named strategies, for the descent of optimised ones to start from."""
-    if search.power == 2 or search.resolved.n_positions < 2:
-        return []
-    tried: list[Mechanism] = [Identity(), Ordered(), Hierarchical(4, "optimal"), OrderedHierarchical(4, "optimal")]
-    return [_priced(m, search) for m in tried]
+    return found
 
 
 def _plainly_named(search: Search) -> Iterator[Strategy]:
