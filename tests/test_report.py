@@ -370,13 +370,11 @@ def test_six_lines(plain: Path) -> None:
     assert lines["open"] == "sex. Its values may be disclosed exactly, person by person."
     assert "800 records" in lines["who"]
     assert "age (at most 10 years apart)" in lines["who"] and "job (any two values)" in lines["who"]
-    # 1/4 earlier, 1 and 1/4 here: 1.5 of 2.
-    assert f"{math.exp(1.5):.3g} (e1.5)" in lines["odds"] and f"{math.exp(2):.3g} (e2)" in lines["odds"]
+    # 1 for changes of age, 1/4 earlier and 1/4 here for those of job: the larger sum counts.
+    assert f"{math.exp(1):.3g} (e1)" in lines["odds"] and f"{math.exp(2):.3g} (e2)" in lines["odds"]
     # 17 to 90 in steps of at most 10.
     assert "at most 8 hops" in lines["odds"] and "8 × ε" in lines["odds"]
-    assert lines["spent"].startswith(
-        "ε 1.5 of 2 (75 %); 0.5 is left. 2 releases here: 1.25; elsewhere: 0.25."
-    )
+    assert lines["spent"] == "ε 1 of 2 (50 %); 1 is left. Without these 2 releases it would be 0.25."
     assert lines["outside"] == "Published exactly, without noise: the number of records for every sex."
     assert lines["guarantee"].startswith(
         "Proved: the loss along every edge of the policy is at most the ε charged"
@@ -384,7 +382,7 @@ def test_six_lines(plain: Path) -> None:
     bar = next(line.text for line in six(read(plain)) if line.key == "spent")
     assert re.findall(r'class="(before|here)" style="width:([\d.]+)%"', bar) == [
         ("before", "12.5"),
-        ("here", "62.5"),
+        ("here", "37.5"),
     ]
 
 
@@ -446,7 +444,7 @@ def test_unbounded_errors_are_said(plain: Path) -> None:
         entry["considered"] = [
             row | {"half_width": None, "expected_error": None} for row in entry["considered"]
         ]
-        entry["curve"] = [row | {"half_width": [None] * len(row["epsilon"])} for row in entry["curve"]]
+        entry["curve"] = [row | {"half_width": [None] * len(row["loss"])} for row in entry["curve"]]
         spec["releases"] = [entry]
 
     page = render(_changed(plain, change))
@@ -521,10 +519,9 @@ def _keys(spec: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def test_a_lacking_or_wrong_key_is_named(plain: Path) -> None:
     text = plain.read_text()
-    # What another key says too: the cost of a release says its epsilon, the headline what is unprotected.
+    # What another key says too: the headline tells what is unprotected.
     unread = {
         ("policy", "unprotected"),
-        ("releases", 0, "epsilon"),
         ("releases", 0, "records"),
         ("releases", 0, "considered", 0, "cost"),
         ("releases", 0, "curve", 0, "name"),
@@ -643,7 +640,7 @@ def test_rounding_stays_within_the_error(value: float, half: float) -> None:
 def test_tradeoff_lines_pass_through_what_was_released(plain: Path) -> None:
     for entry in read(plain).entries:
         chosen = dict(curves(entry)[entry.chosen])
-        assert chosen[float(entry.epsilon)] == entry.half_width
+        assert chosen[float(entry.loss.amount)] == entry.half_width
         assert list(chosen.values()) == sorted(chosen.values(), reverse=True)
 
 

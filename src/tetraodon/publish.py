@@ -15,18 +15,23 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .accounts import spent_of
 from .errors import OutputError, SpecificationError
 from .exact import show
 from .mechanisms.strategy import Strategy
+from .policy import Policy
 from .release import Release, describe_workload, finite, name_of, published_exactly
+from .sensitivity import Neighbourhood, Term, stacked
 
 if TYPE_CHECKING:
     import pyarrow
 
     from .clustering.released import Way
+    from .ledger import Ledger
     from .marginals.strategy import MarginalStrategy
 
 FORMATS = ("parquet", "csv")
@@ -266,7 +271,7 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
         "title": release.query.title,
         "query": release.query.to_spec(),
         "guarantee": release.guarantee,
-        release.spent.unit: show(release.spent.amount),
+        "spent": {"unit": release.spent.unit, "amount": show(release.spent.amount)},
         "mechanism": release.mechanism.to_spec(),
         "mechanism_name": name_of(release.mechanism),
         "cost": {
@@ -285,12 +290,28 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
         "axis": _axis_name(strategy),
         "tables": [] if isinstance(strategy, Strategy) else strategy.tables_spec(),
         "disclosed_exactly": release.disclosures(),
+        "settled_by_known_counts": _settled(release),
         "considered": [row.to_spec() for row in release.considered],
-        "curve": release.curve,
+        "curve": [
+            {"name": c["name"], "loss": c[strategy.loss.unit], "half_width": c["half_width"]}
+            for c in release.curve
+        ],
         "ledger_row": release.charge,
         "records": release.total,
         "files": {form: dict(f) for form, f in files.items()},
     }
+
+
+def _settled(release: Release) -> str:
+    """Which of the rows that are published exactly would move along the policy's edges, were its counts not public: all, some
+    or none."""
+    spec = release.context["policy"]["spec"]
+    if "constraints" not in spec:
+        return "none"
+    free = Neighbourhood(Policy.from_spec(spec).graph)
+    rows = [Term(t.resolved, (layer,)) for t in release.strategy.exact_terms for layer in t.layers]
+    moved = [bool(stacked([row], free).value) for row in rows]
+    return "none" if not any(moved) else "all" if all(moved) else "some"
 
 
 def _axis_name(strategy: Strategy | MarginalStrategy | Way) -> str | None:
@@ -325,7 +346,9 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
             "delta": None if ledger.delta is None else show(ledger.delta),
             "total": show(ledger.total),
             "spent": show(ledger.spent),
+            "elsewhere": show(_elsewhere(ledger, entries)),
             "remaining": show(ledger.remaining),
+            "policies": _policies(ledger),
             "ledger": None if ledger.path is None else Path(ledger.path).name,
             "head": ledger.head,
             "outside": list(outside),
@@ -333,3 +356,27 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
         "releases": list(entries),
         "versions": context["versions"],
     }
+
+
+def _elsewhere(ledger: Ledger, entries: Sequence[Mapping[str, Any]]) -> Fraction:
+    """What the account would have spent without these releases."""
+    here = {entry["ledger_row"] for entry in entries}
+    return spent_of(tuple(row for row in ledger.entries if row.seq not in here))
+
+
+def _policies(ledger: Ledger) -> list[dict[str, Any]]:
+    """The joint loss of all releases under every policy in force, by secret."""
+    tied = {each.policy.hash for each in ledger.policies if not each.policy.neighbourhood.is_plain}
+    return [
+        {
+            "policy": account.policy_hash,
+            "row": account.row,
+            "all_known_counts": account.is_union,
+            "moves_several_records": account.policy_hash in tied,
+            "largest": show(account.losses.value),
+            "by_secret": [
+                {"secret": secret, "loss": show(loss)} for secret, loss in account.losses.by_secret.items()
+            ],
+        }
+        for account in ledger.accounts
+    ]

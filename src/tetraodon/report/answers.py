@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SpecificationError
-from .reading import Entry
+from .document import Entry
 from .words import clean, listed, short
 
 Floats = NDArray[np.float64]
@@ -196,6 +196,8 @@ def _inner(entry: Entry) -> int | None:
     query = entry.query
     if entry.word in ("sum", "mean"):
         return 1
+    if entry.word == "kmeans":
+        return entry.rows
     listed_under = {"quantiles": "levels", "linear": "matrix", "ranges": "of"}.get(entry.word)
     found = query.get(listed_under) if listed_under else None
     if listed_under and not isinstance(found, str):
@@ -298,6 +300,16 @@ def _inner_axis(entry: Entry, columns: Mapping[str, Any], size: int) -> Axis:
             tuple(short(f"{a} to {b}", LONGEST) for a, b in zip(*ends, strict=True)),
             size,
             True,
+        )
+    if entry.word == "kmeans":
+        told = [[f"{float(v):.6g}" for v in columns[n].to_pylist()] for n in entry.attributes]
+        names = ", ".join(entry.attributes)
+        return Axis(
+            clean(names),
+            "",
+            tuple(short(", ".join(c), LONGEST) for c in zip(*told, strict=True)),
+            size,
+            False,
         )
     return Axis("row", "", tuple(f"row {i + 1}" for i in range(size)), size, False)
 

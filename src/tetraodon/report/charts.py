@@ -8,6 +8,7 @@ import numpy as np
 
 from .answers import Axis, Group, View
 from .curves import cumulative, steps
+from .document import Entry
 from .frames import (
     COUNTS,
     HEIGHT,
@@ -26,7 +27,6 @@ from .frames import (
     scale_room,
     shade,
 )
-from .reading import Entry
 from .svg import COLOURS, INK, data, distinct
 from .words import percent, short
 

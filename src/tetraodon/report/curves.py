@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .answers import Axis, Group, View
+from .document import Entry
 from .frames import (
     COUNTS,
     HEIGHT,
@@ -28,7 +29,6 @@ from .frames import (
     thin,
     typical,
 )
-from .reading import Entry
 from .svg import COLOURS, MUTED, PALE, data, distinct
 from .words import listed, percent, rounded
 

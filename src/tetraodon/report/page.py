@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from math import sqrt
 from urllib.parse import quote
 
 from ..exact import show
 from ..release import number
+from .account import account_section, glossary, policy_section
 from .answers import View
 from .charts import drawing
-from .reading import Document, Entry
-from .summary import WORDS, six
+from .document import Document, Entry
+from .evidence import evidence
+from .losses import entering, symbol, symbols
+from .summary import six
 from .svg import drawn
 from .tables import Sheet, sheets
 from .tradeoff import tradeoff
-from .words import asked, clean, counted, edge, of_unit, percent, rational, safe, size
+from .words import asked, counted, of_unit, percent, safe, size
 
 ALERT = ' class="alert"'
 CHOSEN = ' class="chosen"'
-RELEASED = ' <span class="mark">released</span>'
 COUNTED = ("histogram", "cdf", "ranges", "marginals")
 DRAWN = 7
-KINDS = {"chain": ("running total", "running totals"), "rows": ("row of the query", "rows of the query")}
-NOT_SECRET = (
-    "Facts about groups of people (averages, trends, what is typical of a place or a trade) are not secret, even when they "
-    "let somebody guess a person’s value."
-)
-ONE_RECORD = (
-    "One record is one person here. Who is in the table counts as known; somebody with several records is protected record "
-    "by record."
-)
 
 
 def page(document: Document, manifest: str) -> str:
@@ -49,10 +40,10 @@ def page(document: Document, manifest: str) -> str:
         _glance(document),
         _table(document, seen),
         _details(document, seen),
-        _policy(document),
+        policy_section(document),
         _files(document, manifest),
-        _account(document, manifest),
-        _glossary(document),
+        account_section(document, manifest),
+        glossary(document),
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -86,8 +77,10 @@ def _glance(document: Document) -> str:
 
 def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
     coverage = {percent(entry.coverage) for entry in document.entries}
+    units = symbols(document.entries)
+    alike = len(units) == 1
     heads = (
-        ("Release", ""), ("ε", ' class="n"'), (f"± at {' / '.join(sorted(coverage)) or '95 %'}", ' class="n"'),
+        ("Release", ""), (units[0] if alike else "Loss", ' class="n"'), (f"± at {' / '.join(sorted(coverage)) or '95 %'}", ' class="n"'),
         ("Smallest count good to 10 %", ' class="n"'), ("Mechanism", ""), ("Files", ""),
     )  # fmt: skip
     head = "".join(f'<th scope="col"{css}>{text}</th>' for text, css in heads)
@@ -97,7 +90,7 @@ def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
         told = f'{wide}<span class="small">{small}</span>' if small else wide
         links = " ".join(f'<a href="{_href(f.path)}">{safe(f.form)}</a>' for f in entry.files)
         cells = (
-            ("n", "ε", show(entry.epsilon)), ("n", "±", told), ("n", "Good to 10 % from", smallest(entry)),
+            ("n", units[0] if alike else "Loss", _loss(entry, document, alike)), ("n", "±", told), ("n", "Good to 10 % from", smallest(entry)),
             ("", "Mechanism", safe(entry.mechanism)), ("files", "Files", links),
         )  # fmt: skip
         row = "".join(f'<td class="{css}" data-label="{label}">{text}</td>' for css, label, text in cells)
@@ -114,13 +107,22 @@ def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
     )
 
 
+def _loss(entry: Entry, document: Document, alike: bool) -> str:
+    """The cost of a release: the bare number where all are in one unit, and what it counts for where the account's is another."""
+    told = ("" if alike else f"{symbol(entry.loss.unit)} ") + show(entry.loss.amount)
+    if entry.loss.unit == document.budget.unit or entry.loss.is_zero:
+        return told
+    unit = document.budget.unit
+    return f'{told}<span class="small">counts as {symbol(unit)} {show(entering(entry.loss, unit))}</span>'
+
+
 def plus_minus(entry: Entry, seen: View) -> tuple[str, str]:
     """The ± of a release in its own unit, and what else must be said of it.
 
     A manifest's half-width speaks of the total behind a mean and of the cumulative count behind quantiles; the published
     intervals say what that comes to.
     """
-    if not entry.epsilon:
+    if entry.loss.is_zero:
         return "exact", ""
     told = size(entry.half_width)
     if entry.half_width is not None:
@@ -162,7 +164,7 @@ def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) ->
         figures.insert(
             1,
             f'<figure class="curve">{drawn(chart, label, f"c{i}")}'
-            f"<figcaption><b>± against ε</b>{of}; the dot is what was released."
+            f"<figcaption><b>± against {symbol(entry.loss.unit)}</b>{of}; the dot is what was released."
             "</figcaption></figure>",
         )
     first, more = figures[:2], figures[2:]
@@ -171,7 +173,7 @@ def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) ->
         rest += f'<p class="asked">{counted(len(seen) - DRAWN, "further table")} in the file.</p>\n'
     return (
         f'<article id="release-{i}">\n<div class="top">\n<h3>{safe(entry.name)}</h3>\n<p class="asked">{safe(asked(entry))}</p>\n'
-        f'<div class="figures">\n{"".join(first)}\n</div>\n</div>\n{rest}{_evidence(entry, seen, document)}\n</article>'
+        f'<div class="figures">\n{"".join(first)}\n</div>\n</div>\n{rest}{evidence(entry, seen, document)}\n</article>'
     )
 
 
@@ -181,7 +183,7 @@ def _figure(prefix: str, entry: Entry, sheet: Sheet) -> str:
     notes = "".join(f" <span>{safe(note)}</span>" for note in shown.notes)
     sure = (
         f" with {percent(entry.coverage)} intervals"
-        if sheet.entry.half_width != 0 and entry.epsilon
+        if sheet.entry.half_width != 0 and not entry.loss.is_zero
         else ", exact"
     )
     title = safe(sheet.title or entry.name)
@@ -190,130 +192,6 @@ def _figure(prefix: str, entry: Entry, sheet: Sheet) -> str:
         f"<figcaption><b>{title}</b>, published numbers{sure}.{notes}"
         "</figcaption></figure>"
     )
-
-
-def _evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
-    cost = f"ε = {rational(entry.epsilon)}, <b>{entry.guarantee}</b>"
-    rows = [("Exact cost", f"{cost}; row {entry.ledger_row} of {_ledger(document)}.")]
-    if entry.witness is not None and entry.epsilon:
-        told = safe(edge(entry.witness))
-        rows.append(("Attained by", f"{told[:1].upper()}{told[1:]}: the {safe(entry.rule)} of the policy."))
-    else:
-        rows.append(("Attained by", "No edge: nothing published here changes along any edge of the policy."))
-    rows.append(("Noise", _noise(entry, len(seen[0].view.groups))))
-    if entry.disclosed:
-        rows.append(("Without noise", _sentence("; ".join(entry.disclosed), ())))
-    rows.append(("Expected error", _error(entry)))
-    if len(seen) > 1:
-        rows.append(("By table", _by_table(seen)))
-    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
-    return f'<div class="evidence">\n<div>\n<h4>Evidence</h4>\n<dl>\n{told}\n</dl>\n</div>\n{_considered(entry)}\n</div>'
-
-
-def _by_table(seen: Sequence[Sheet]) -> str:
-    """The ± of every table."""
-    told = [
-        f"<li>{sheet.title}: {'exact' if not sheet.entry.half_width else '± ' + size(sheet.entry.half_width)}</li>"
-        for sheet in seen
-    ]
-    return f"<ul>{''.join(told)}</ul>"
-
-
-def _noise(entry: Entry, groups: int) -> str:
-    if not entry.noise:
-        return "None was drawn."
-    # Without an order to exploit, every cell of a histogram is a group of its own.
-    alone = entry.word == "histogram" and entry.axis not in entry.attributes
-    if entry.tables:
-        listed = "".join(
-            f"<li>{part.number:,} cells of {safe(part.rows)}, scale {rational(part.scale)}</li>"
-            for part in entry.noise
-        )
-        return f"Discrete Laplace on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>"
-    each = f" in each of {groups:,} groups" if groups > 1 and entry.word != "kmeans" else ""
-    if alone:
-        each = f" in each of {entry.rows:,} cells"
-    parts = []
-    cells = entry.considered[entry.chosen].kind == "identity"
-    for i, part in enumerate(entry.noise):
-        one, many = (
-            ("cell", "cells")
-            if cells
-            else KINDS.get(part.rows, (f"piece of {part.rows}", f"pieces of {part.rows}"))
-        )
-        told = f"{part.number:,} {'count' if alone else one if part.number == 1 else many}"
-        if entry.word == "mean":
-            told = "the total" if i == 0 else "the number of records"
-        if entry.word == "kmeans":
-            told = f"{part.number:,} {part.rows}"
-        parts.append(f"<li>{safe(told)}, scale {rational(part.scale)}</li>")
-    return f"Discrete Laplace{each}:<ul>{''.join(parts)}</ul>"
-
-
-def _error(entry: Entry) -> str:
-    if entry.expected_error is None:
-        return f"No bound over {safe(entry.workload)}."
-    if not entry.epsilon:
-        return "None."
-    root = safe(of_unit(size(sqrt(entry.expected_error)), entry.unit))
-    told = f"Mean squared error {size(entry.expected_error)} (root {root}), over {safe(entry.workload)}."
-    if entry.word == "kmeans":
-        told = f"{size(entry.expected_error)} times {safe(entry.workload.replace(' over that ', ' '))}."
-    if entry.half_width:
-        told += f" At {percent(entry.coverage)}: ± {safe(of_unit(size(entry.half_width), entry.unit))}."
-    return told
-
-
-def _considered(entry: Entry) -> str:
-    rows = "".join(
-        f'<tr{" class=chosen" if i == entry.chosen else ""}><th scope="row">{safe(row.name)}'
-        f"{RELEASED if i == entry.chosen else ''}</th>"
-        f'<td class="n">{size(row.half_width)}</td>'
-        f'<td class="n">{size(row.expected_error)}</td></tr>'
-        for i, row in enumerate(entry.considered)
-    )
-    unit = f"; ± in {safe(entry.unit)}" if entry.unit else ""
-    return (
-        f'<table class="considered"><caption>Considered at ε = {show(entry.epsilon)}{unit}</caption>'
-        '<thead><tr><th scope="col">Mechanism</th><th scope="col" class="n">±</th>'
-        f'<th scope="col" class="n">Mean squared error</th></tr></thead><tbody>{rows}</tbody></table>'
-    )
-
-
-def _policy(document: Document) -> str:
-    policy = document.policy
-    odds = [line.removeprefix("Odds: ") for line in policy.odds]
-    parts = [
-        ("Protected", policy.protected or ("nothing.",)),
-        ("Odds", odds or ["none are promised."]),
-        ("Given away by the policy itself", policy.disclosed),
-        ("Released outside the budget", document.budget.outside or ("nothing.",)),
-        ("Not a secret", (NOT_SECRET, ONE_RECORD)),
-    ]
-    told = "\n".join(
-        f"<div><dt>{term}</dt><dd>{_items(lines, policy.domain)}</dd></div>" for term, lines in parts
-    )
-    return (
-        f'<section class="policy">\n<h2>The policy in words</h2>\n<p class="lead">{safe(policy.headline)}</p>\n'
-        f"<dl>\n{told}\n<div><dt>Hash</dt><dd><code>{safe(policy.hash)}</code></dd></div>\n</dl>\n</section>"
-    )
-
-
-def _items(lines: Iterable[str], names: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{_sentence(line, names)}</li>" for line in lines) + "</ul>"
-
-
-def _sentence(line: str, names: Iterable[str]) -> str:
-    """A line of the manifest as a sentence; one that begins with an attribute's name keeps its first letter."""
-    told = clean(line)
-    if not any(line.startswith(f"{name}: ") for name in names):
-        told = told[:1].upper() + told[1:]
-    return safe(told if told.endswith((".", "!", "?")) else f"{told}.")
-
-
-def _ledger(document: Document) -> str:
-    ledger = document.budget.ledger
-    return "an account in memory" if ledger is None else f"<code>{safe(ledger)}</code>"
 
 
 def _files(document: Document, manifest: str) -> str:
@@ -328,55 +206,6 @@ def _files(document: Document, manifest: str) -> str:
         "Each file was found to have the SHA-256 that the manifest states.</caption>\n"
         f'<thead><tr><th scope="col">File</th><th scope="col">SHA-256</th></tr></thead>\n<tbody>\n{rows}\n</tbody>\n'
         "</table>\n</section>"
-    )
-
-
-def _account(document: Document, manifest: str) -> str:
-    budget = document.budget
-    rows = [
-        (
-            "Budget",
-            f"ε {show(budget.total)} in all, {show(budget.spent)} spent, {show(budget.remaining)} left. Losses add up over "
-            "all releases and all editions.",
-        )
-    ]
-    if budget.ledger is None:
-        rows.append(("Account", "This account was kept in memory and ends with the program."))
-        check = ""
-    else:
-        rows.append(("Account", f"<code>{safe(budget.ledger)}</code>"))
-        command = f"tetraodon ledger verify {shlex.quote(budget.ledger)} {shlex.quote(manifest)}"
-        check = (
-            f"<p>The account is a chain of rows, each sealed by a hash. This command recomputes the chain and finds this "
-            f"manifest’s head in it; it fails if a row was changed, removed or put back:</p>\n<pre>{safe(command)}</pre>\n"
-        )
-    rows.append(("Head", f"<code>{safe(budget.head)}</code>"))
-    rows.append(
-        ("Versions", safe(", ".join(f"{name} {version}" for name, version in document.versions)) + ".")
-    )
-    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
-    return (
-        f'<section class="account">\n<h2>The account, and how to check it</h2>\n<dl>\n{told}\n</dl>\n{check}'
-        "</section>"
-    )
-
-
-def _glossary(document: Document) -> str:
-    used = sorted({entry.guarantee for entry in document.entries}) or ["proved"]
-    rows = [(kind.capitalize(), meaning[:1].upper() + meaning[1:]) for kind, meaning in WORDS.items()]
-    rows += [
-        ("±", "The truth lies within ± of a published number of average error in at least 95 of 100 such releases. Every row "
-              "of the files carries its own interval, which counts; “up to” is the widest of them."),
-        ("Good to 10 %", "Ten times the ±: a published count of this size or more is within 10 % of the truth, as surely."),
-        ("ε", "The privacy loss: odds between two values that the policy joins change by a factor of at most e to the power "
-              "of ε. Losses of several releases add up."),
-        ("Edge, hop", "Two values that the policy joins are one hop apart: nobody may tell which is true. Values further apart "
-                      "are reached over several hops, and each hop costs ε."),
-    ]  # fmt: skip
-    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
-    return (
-        f'<section class="words">\n<h2>Words</h2>\n<p class="lead">Everything on this page is {" or ".join(used)}; one word '
-        f"never stands for another.</p>\n<dl>\n{told}\n</dl>\n</section>"
     )
 
 

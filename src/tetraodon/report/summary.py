@@ -3,21 +3,19 @@ the budget, and what kind of guarantee it is."""
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ..exact import show
-from ..release import number
-from .reading import Document
+from ..zcdp import epsilon_of
+from .document import Document
+from .losses import chance, power, symbol, symbols, times, up, who_changes
 from .words import clean, counted, listed, percent, safe
 
 # The end of such a line is ours; attribute names and values stand before it.
 HOPS = re.compile(r"are (\d+) hops apart, so that pair costs up to \d+ epsilon\.\Z")
 WORDS = {
-    "proved": "the loss along every edge of the policy is at most the ε charged, by exact arithmetic on the mechanism "
-    "that was run; nothing was fitted on private rows.",
     "certified": "an optimum with a bound that anybody can recheck; the gap is printed with its unit.",
     "measured": "what one stated attack found on one sample; it bounds no other attack.",
 }
@@ -84,49 +82,81 @@ def _who(document: Document) -> str:
     return f"{each}{alone} from anyone telling one value from another: {listed(told, 6)}.{rest}"
 
 
+def words(document: Document) -> dict[str, str]:
+    """The three kinds of statement, and what each means."""
+    unit = " or ".join(symbols(document.entries)) or symbol(document.budget.unit)
+    proved = (
+        f"the loss {who_changes(document)} is at most the {unit} charged, by exact arithmetic on the mechanism that was "
+        "run; nothing was fitted on private rows."
+    )
+    return {"proved": proved, **WORDS}
+
+
 def _odds(document: Document) -> str:
     budget, odds = document.budget, document.policy.odds
     if not odds:
         return "None are promised, since nothing is secret."
+    told = _in_rho(document) if budget.unit == "rho" else _in_epsilon(document)
+    if budget.is_tied:
+        return (
+            f"{told} Several records may have to move together for that; about values that are not joined themselves "
+            "no number is promised."
+        )
+    hops = max((int(found[1]) for line in odds if (found := HOPS.search(line))), default=1)
+    if hops == 1:
+        return told
+    by = f"{hops:,} × ε" if budget.unit == "epsilon" else f"{hops:,}² × ρ"
+    return f"{told} Values further apart are less protected: at most {hops:,} hops, so up to {by}."
+
+
+def _in_epsilon(document: Document) -> str:
+    budget = document.budget
     told = (
-        f"Whatever else is known, nobody’s odds between two such values change by more than a factor of "
-        f"<b>{_power(budget.spent)}</b> so far"
+        "Between any two tables that agree with the public counts and differ as little as these allow, odds change by no "
+        "more than a factor of"
+        if budget.is_tied
+        else "Whatever else is known, nobody’s odds between two such values change by more than a factor of"
+    )
+    told += f" <b>{power(budget.spent)}</b> so far"
+    if budget.spent != budget.total:
+        told += f", {power(budget.total)} once all is spent"
+    return f"{told}."
+
+
+def _in_rho(document: Document) -> str:
+    """(ε, δ) speaks of whatever may be looked for in the published numbers, not of odds."""
+    budget = document.budget
+    assert budget.delta is not None
+    between = (
+        "under one of two tables that agree with the public counts and differ as little as these allow, as under the other"
+        if budget.is_tied
+        else "under one of two such values as under the other, whatever else is known"
+    )
+    told = (
+        f"At δ = {chance(budget.delta)}, the loss so far reads as ε = <b>{up(epsilon_of(budget.spent, budget.delta))}</b>: "
+        f"anything that one may look for in the published numbers is at most {times(budget.spent, budget.delta)} times as "
+        f"likely {between}, plus δ."
     )
     if budget.spent != budget.total:
-        told += f", {_power(budget.total)} once all is spent"
-    hops = max((int(found[1]) for line in odds if (found := HOPS.search(line))), default=1)
-    far = (
-        f" Values further apart are less protected: at most {hops:,} hops, so up to {hops:,} × ε."
-        if hops > 1
-        else ""
-    )
-    return f"{told}.{far}"
-
-
-def _power(epsilon: Fraction) -> str:
-    """e^ε with its value.
-
-    >>> _power(Fraction(1)), _power(Fraction(50))
-    ('2.72 (e<sup>1</sup>)', '10<sup>22</sup> (e<sup>50</sup>)')
-    """
-    value = float(epsilon)
-    told = number(math.exp(value)) if value <= 20 else f"10<sup>{value / math.log(10):.0f}</sup>"
-    return f"{told} (e<sup>{show(epsilon)}</sup>)"
+        told += f" Once all is spent: ε = {up(epsilon_of(budget.total, budget.delta))}."
+    return told
 
 
 def _spent(document: Document) -> str:
     budget = document.budget
-    here = sum((entry.epsilon for entry in document.entries), Fraction(0))
-    before = max(budget.spent - here, Fraction(0))
     told = (
-        f"ε <b>{show(budget.spent)}</b> of {show(budget.total)} ({percent(float(budget.spent / budget.total))}); "
-        f"{show(budget.remaining)} is left."
+        f"{symbol(budget.unit)} <b>{show(budget.spent)}</b> of {show(budget.total)} "
+        f"({percent(float(budget.spent / budget.total))}); {show(budget.remaining)} is left."
     )
-    if before:
-        told += f" {counted(len(document.entries), 'release')} here: {show(here)}; elsewhere: {show(before)}."
+    if budget.elsewhere:
+        what = "this release" if len(document.entries) == 1 else f"these {len(document.entries):,} releases"
+        told += f" Without {what} it would be {show(budget.elsewhere)}."
+    if len(budget.accounts) > 1:
+        told += f" {counted(len(budget.accounts), 'policy', 'policies')} are in force; the one that loses most counts."
+    here = max(budget.spent - budget.elsewhere, Fraction(0))
     parts = "".join(
         f'<span class="{kind}" style="width:{100 * min(float(part / budget.total), 1.0):.4g}%"></span>'
-        for kind, part in (("before", before), ("here", min(here, budget.spent)))
+        for kind, part in (("before", budget.elsewhere), ("here", here))
         if part
     )
     return f'{told}<span class="bar" aria-hidden="true">{parts}</span>'
@@ -141,4 +171,5 @@ def _outside(document: Document) -> str:
 
 def _guarantee(document: Document) -> str:
     kinds = list(dict.fromkeys(entry.guarantee for entry in document.entries)) or ["proved"]
-    return " ".join(f"<b>{kind.capitalize()}</b>: {WORDS[kind]}" for kind in kinds)
+    meaning = words(document)
+    return " ".join(f"<b>{kind.capitalize()}</b>: {meaning[kind]}" for kind in kinds)

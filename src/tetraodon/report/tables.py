@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .answers import View, columns_of, laid_out, misfit, view
-from .reading import Entry
+from .document import Entry
 from .words import clean, listed
 
 

@@ -1,4 +1,4 @@
-"""± against ε for every mechanism that was considered: what more or less budget would have bought."""
+"""± against ε or ρ for every mechanism that was considered: what more or less budget would have bought."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..release import number
+from .document import Considered, Entry
 from .frames import Row, beside, spread
-from .reading import Considered, Entry
+from .losses import symbol
 from .svg import COLOURS, MUTED, data, distinct
 from .words import of_unit, short, size
 
@@ -17,11 +18,11 @@ QUIET = "#98a2aa"
 
 
 def curves(entry: Entry) -> list[list[tuple[float, float]]]:
-    """(ε, ±) of every mechanism, by ε, that of the release included; what cannot stand on a logarithmic axis left out."""
-    spent = float(entry.epsilon)
+    """(loss, ±) of every mechanism, by loss, that of the release included; what cannot stand on a logarithmic axis left out."""
+    spent = float(entry.loss.amount)
     found = []
     for row in entry.considered:
-        points = dict(zip(row.epsilons, row.half_widths, strict=True)) | {spent: row.half_width}
+        points = dict(zip(row.losses, row.half_widths, strict=True)) | {spent: row.half_width}
         found.append(sorted((e, h) for e, h in points.items() if h is not None and h > 0 and e > 0))
     return found
 
@@ -40,7 +41,7 @@ def tradeoff(entry: Entry) -> tuple[Any, str] | None:
 
     lines, told = curves(entry), names(entry.considered)
     drawn = [i for i, line in enumerate(lines) if line]
-    if entry.epsilon == 0 or not drawn:
+    if entry.loss.is_zero or not drawn:
         return None
     every = [h for i in drawn for _, h in lines[i]]
     low, high = _decade(min(every), math.floor), _decade(max(every), math.ceil)
@@ -57,7 +58,7 @@ def tradeoff(entry: Entry) -> tuple[Any, str] | None:
         field="e",
         type="quantitative",
         scale=alt.Scale(type="log", nice=False, domain=[least / 1.2, most]),
-        axis=alt.Axis(title="ε", values=grid, format="~g"),
+        axis=alt.Axis(title=symbol(entry.loss.unit), values=grid, format="~g"),
     )
     y = alt.Y(
         field="h",
@@ -85,7 +86,7 @@ def tradeoff(entry: Entry) -> tuple[Any, str] | None:
         ),
     ]
     if entry.half_width:
-        spot = alt.Chart(data([{"e": float(entry.epsilon), "h": entry.half_width}]))
+        spot = alt.Chart(data([{"e": float(entry.loss.amount), "h": entry.half_width}]))
         layers.append(spot.mark_rule(strokeDash=[2, 3], color=MUTED, strokeWidth=0.9).encode(x=x))
         layers.append(
             spot.mark_point(
@@ -97,7 +98,8 @@ def tradeoff(entry: Entry) -> tuple[Any, str] | None:
         width=round(WIDTH - room), height=HEIGHT, padding={"left": 2, "top": 6, "bottom": 2, "right": 4}
     )
     label = (
-        f"Half-width against epsilon, both on logarithmic scales. At epsilon {number(float(entry.epsilon))}: "
+        f"Half-width against {entry.loss.unit}, both on logarithmic scales. At {entry.loss.unit} "
+        f"{number(float(entry.loss.amount))}: "
         + "; ".join(f"{row.name} ± {of_unit(size(row.half_width), entry.unit)}" for row in entry.considered)
     )
     return chart, f"{label}."

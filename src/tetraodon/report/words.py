@@ -11,13 +11,14 @@ from typing import Any
 
 from ..exact import show
 from ..release import number
-from .reading import Entry
+from .document import Entry
 
 THIN = "\u202f"
 # Control characters, lone surrogates, and marks that reorder or hide what surrounds them.
 UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]"
 )
+LONGEST = 24
 BLANKS = re.compile(r"\s+")
 
 
@@ -100,14 +101,16 @@ def size(value: float | None) -> str:
 
 
 def rational(value: Fraction) -> str:
-    """An exact number as a fraction, with its decimal where it has a finite one.
+    """An exact number as a fraction, with its decimal where it has a finite one; rounded where it is too long to read.
 
-    >>> rational(Fraction(1, 10)), rational(Fraction(1, 3)), rational(Fraction(2))
-    ('1/10 = 0.1', '1/3 ≈ 0.333', '2')
+    >>> rational(Fraction(1, 10)), rational(Fraction(1, 3)), rational(Fraction(2)), rational(Fraction(1, 3**30))
+    ('1/10 = 0.1', '1/3 ≈ 0.333', '2', '≈ 4.86e-15, exact in the manifest')
     """
-    if value.denominator == 1:
+    if value.denominator == 1 and len(str(value.numerator)) <= LONGEST:
         return str(value.numerator)
     told = f"{value.numerator}/{value.denominator}"
+    if len(told) > LONGEST:
+        return f"≈ {float(value):,.3g}, exact in the manifest"
     decimal = show(value)
     return f"{told} ≈ {number(float(value))}" if "/" in decimal else f"{told} = {decimal}"
 
@@ -124,13 +127,13 @@ def listed(items: Sequence[str], most: int = 6) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def counted(count: int, thing: str) -> str:
-    """A count with its noun.
+def counted(count: int, thing: str, things: str = "") -> str:
+    """A count with its noun, whose plural may be irregular.
 
-    >>> counted(1, "release"), counted(1200, "record")
-    ('1 release', '1,200 records')
+    >>> counted(1, "release"), counted(1200, "record"), counted(2, "policy", "policies")
+    ('1 release', '1,200 records', '2 policies')
     """
-    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {things or f'{thing}s'}"
 
 
 def percent(share: float) -> str:

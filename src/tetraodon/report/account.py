@@ -1,0 +1,206 @@
+"""The policy in words, the account that the releases are charged to, and what the words of the page mean."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from ..exact import show
+from ..loss import Unit
+from .document import Document
+from .known import PublicCounts
+from .losses import reading, symbol
+from .summary import HOPS, words
+from .words import clean, counted, listed, safe
+
+NOT_SECRET = (
+    "Facts about groups of people (averages, trends, what is typical of a place or a trade) are not secret, even when they "
+    "let somebody guess a person’s value."
+)
+ONE_RECORD = (
+    "One record is one person here. Who is in the table counts as known; somebody with several records is protected record "
+    "by record."
+)
+
+STATED = (
+    "Everybody knows these counts, says the policy, and this table has them; a table that has not is refused."
+)
+UNITS: dict[Unit, str] = {
+    "epsilon": "The privacy loss of Laplace noise: odds between two values that the policy joins change by a factor of at most "
+    "e to the power of ε. Losses of several releases add up.",
+    "rho": "The privacy loss of Gaussian noise (zero-concentrated): the Rényi divergence of every order α between two values "
+    "that the policy joins is at most α × ρ. Losses of several releases add up; a loss of ε counts as ρ = ε²/2.",
+}
+AT_DELTA = (
+    "What ρ comes to: anything that one may look for in the published numbers is at most e to the power of ε times as likely "
+    "under one of two joined values as under the other, plus δ. Rounded up."
+)
+HOP = (
+    "Two values that the policy joins are one hop apart: nobody may tell which is true. Values further apart are reached over "
+    "several hops"
+)
+PUBLIC = (
+    "Counts that the policy takes to be known to everybody. Tables that agree with them may differ in no less than several "
+    "records at once, so answers cost more than without them."
+)
+
+
+def policy_section(document: Document) -> str:
+    """The policy in words."""
+    policy = document.policy
+    # Public counts have a place of their own, with their numbers.
+    given = [
+        line for line in policy.disclosed if not any(line.startswith(f"{k.title}: ") for k in policy.known)
+    ]
+    parts = [
+        ("Protected", policy.protected or ("nothing.",)),
+        ("Odds", odds(document) or ["none are promised."]),
+        *([("Public beforehand", [*map(_stated, policy.known), STATED])] if policy.known else ()),
+        ("Given away by the policy itself", given),
+        ("Released outside the budget", document.budget.outside or ("nothing.",)),
+        ("Not a secret", (NOT_SECRET, ONE_RECORD)),
+    ]
+    told = "\n".join(
+        f"<div><dt>{term}</dt><dd>{_items(lines, policy.domain)}</dd></div>" for term, lines in parts
+    )
+    return (
+        f'<section class="policy">\n<h2>The policy in words</h2>\n<p class="lead">{safe(policy.headline)}</p>\n'
+        f"<dl>\n{told}\n<div><dt>Hash</dt><dd><code>{safe(policy.hash)}</code></dd></div>\n</dl>\n</section>"
+    )
+
+
+def odds(document: Document) -> list[str]:
+    """The odds that the manifest tells, put for the unit of the account."""
+    lines = [line.removeprefix("Odds: ") for line in document.policy.odds]
+    budget = document.budget
+    if budget.unit == "epsilon" or not lines:
+        return lines
+    told = []
+    for line in lines:
+        far = HOPS.search(line)
+        if far:
+            hops = int(far[1])
+            line = f"{line[: far.start()]}are {hops:,} hops apart, so that pair costs up to {hops:,}² = {hops * hops:,} times ρ."
+        told.append(
+            line.replace("a loss of epsilon", "a loss of ρ").replace("no epsilon hides", "no budget hides")
+        )
+    if not budget.is_tied:
+        # The first line is the general one, about a factor of odds, which ρ does not bound.
+        told[0] = (
+            f"a loss of ρ = {show(budget.total)} keeps the Rényi divergence of every order α between two joined values at "
+            "most α × ρ, whatever else is known about other people; what that comes to at δ stands at the top of this page."
+        )
+    return told
+
+
+def _stated(known: PublicCounts) -> str:
+    if not known.counts:
+        return f"{known.title} ({counted(known.cells, 'count')})."
+    if known.cells == 1:
+        return f"{known.title}: {known.counts[0][1]:,}."
+    return (
+        f"{known.title}: {listed([f'{name} {count:,}' for name, count in known.counts], len(known.counts))}."
+    )
+
+
+def _items(lines: Iterable[str], names: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{sentence(line, names)}</li>" for line in lines) + "</ul>"
+
+
+def sentence(line: str, names: Iterable[str]) -> str:
+    """A line of the manifest as a sentence; one that begins with an attribute's name keeps its first letter."""
+    told = clean(line)
+    if not any(line.startswith(f"{name}: ") for name in names):
+        told = told[:1].upper() + told[1:]
+    return safe(told if told.endswith((".", "!", "?")) else f"{told}.")
+
+
+def ledger_name(document: Document) -> str:
+    """The account's file, in HTML."""
+    ledger = document.budget.ledger
+    return "an account in memory" if ledger is None else f"<code>{safe(ledger)}</code>"
+
+
+def account_section(document: Document, manifest: str) -> str:
+    """What the account holds, and how anybody can check it."""
+    budget = document.budget
+    unit = symbol(budget.unit)
+    told = f"{unit} {show(budget.total)} in all, {show(budget.spent)} spent, {show(budget.remaining)} left."
+    if budget.delta is not None:
+        told += f" All of it reads as {reading(budget.total, budget.delta)}, what is spent as {reading(budget.spent, budget.delta)}."
+    rows = [
+        (
+            "Budget",
+            f"{told} Losses that one and the same change can meet add up, over all releases and all editions; the largest sum "
+            "counts.",
+        ),
+        ("By secret" if len(budget.accounts) == 1 else "Policies in force", _accounts(document)),
+    ]
+    if budget.ledger is None:
+        rows.append(("Account", "This account was kept in memory and ends with the program."))
+        check = ""
+    else:
+        rows.append(("Account", f"<code>{safe(budget.ledger)}</code>"))
+        command = f"tetraodon ledger verify {shlex.quote(budget.ledger)} {shlex.quote(manifest)}"
+        check = (
+            f"<p>The account is a chain of rows, each sealed by a hash. This command recomputes the chain and finds this "
+            f"manifest’s head in it; it fails if a row was changed, removed or put back:</p>\n<pre>{safe(command)}</pre>\n"
+        )
+    rows.append(("Head", f"<code>{safe(budget.head)}</code>"))
+    rows.append(
+        ("Versions", safe(", ".join(f"{name} {version}" for name, version in document.versions)) + ".")
+    )
+    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
+    return (
+        f'<section class="account">\n<h2>The account, and how to check it</h2>\n<dl>\n{told}\n</dl>\n{check}'
+        "</section>"
+    )
+
+
+def _accounts(document: Document) -> str:
+    """The joint loss under every policy in force, by secret."""
+    budget = document.budget
+    told = []
+    for account in budget.accounts:
+        by = [f"{_change(secret)} {show(loss)}" for secret, loss in account.by_secret if loss]
+        line = f"{symbol(budget.unit)}: {listed(by, 12) or '0'}"
+        if len(budget.accounts) > 1:
+            own = ", the policy of this page" if account.policy == document.policy.hash else ""
+            union = ", with the public counts of all policies" if account.is_union else ""
+            most = "; it loses most" if account.largest == budget.spent and budget.spent else ""
+            line = (
+                f"<code>{safe(account.policy[:12])}</code>{own}{union}, since row {account.row}: {line}{most}"
+            )
+        told.append(f"<li>{line}.</li>")
+    return f"<ul>{''.join(told)}</ul>"
+
+
+def _change(secret: str) -> str:
+    return "any change" if secret == "any" else safe(secret)
+
+
+def glossary(document: Document) -> str:
+    """What the words of the page mean."""
+    budget = document.budget
+    units = {budget.unit, *(entry.loss.unit for entry in document.entries)}
+    used = sorted({entry.guarantee for entry in document.entries}) or ["proved"]
+    rows = [
+        (kind.capitalize(), meaning[:1].upper() + meaning[1:]) for kind, meaning in words(document).items()
+    ]
+    rows += [
+        ("±", "The truth lies within ± of a published number of average error in at least 95 of 100 such releases. Every row "
+              "of the files carries its own interval, which counts; “up to” is the widest of them."),
+        ("Good to 10 %", "Ten times the ±: a published count of this size or more is within 10 % of the truth, as surely."),
+    ]  # fmt: skip
+    rows += [(f"{symbol(unit)}", UNITS[unit]) for unit in UNITS if unit in units]
+    if budget.delta is not None:
+        rows.append(("(ε, δ)", AT_DELTA))
+    far = "each hop costs ε" if budget.unit == "epsilon" else "n hops cost n² times ρ"
+    rows.append(("Edge, hop", f"{HOP}, and {far}."))
+    if budget.is_tied:
+        rows.append(("Public counts", PUBLIC))
+    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
+    return (
+        f'<section class="words">\n<h2>Words</h2>\n<p class="lead">Everything on this page is {" or ".join(used)}; one word '
+        f"never stands for another.</p>\n<dl>\n{told}\n</dl>\n</section>"
+    )

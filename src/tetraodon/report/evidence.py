@@ -1,0 +1,141 @@
+"""The evidence of a release: its exact cost and what attains it, its noise, its error, and what else was considered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+from ..exact import show
+from .account import ledger_name, sentence
+from .document import Document, Entry, Noise
+from .losses import cost, symbol
+from .tables import Sheet
+from .words import edge, of_unit, percent, rational, safe, size
+
+RELEASED = ' <span class="mark">released</span>'
+CHOSEN = ' class="chosen"'
+KINDS = {
+    "chain": ("running total", "running totals"),
+    "rows": ("row of the query", "rows of the query"),
+    "optimised": ("combination of counts", "combinations of counts"),
+}
+SETTLED = {
+    "all": "Exact because the public counts settle it.",
+    "some": "Some of it is exact because the public counts settle it.",
+    "none": "",
+}
+
+
+def evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
+    rows = [
+        ("Exact cost", f"{cost(entry, document.budget)}; row {entry.ledger_row} of {ledger_name(document)}.")
+    ]
+    rows.append(_attained(entry, document))
+    rows.append(("Noise", _noise(entry, len(seen[0].view.groups))))
+    if entry.disclosed:
+        rows.append(
+            ("Without noise", f"{sentence('; '.join(entry.disclosed), ())} {SETTLED[entry.settled]}".rstrip())
+        )
+    rows.append(("Expected error", _error(entry)))
+    if len(seen) > 1:
+        rows.append(("By table", _by_table(seen)))
+    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
+    return f'<div class="evidence">\n<div>\n<h4>Evidence</h4>\n<dl>\n{told}\n</dl>\n</div>\n{_considered(entry)}\n</div>'
+
+
+def _attained(entry: Entry, document: Document) -> tuple[str, str]:
+    """Which change costs as much, or why none can be named."""
+    if entry.loss.is_zero:
+        if document.budget.is_tied:
+            return (
+                "Attained by",
+                "Nothing: no change that agrees with the public counts alters what is published here.",
+            )
+        return "Attained by", "No edge: nothing published here changes along any edge of the policy."
+    rule = safe(entry.rule)
+    if entry.witness is not None:
+        told = safe(edge(entry.witness))
+        over = " of the policy" if rule.endswith("edges") else ""
+        return "Attained by", f"{told[:1].upper()}{told[1:]}: the {rule}{over}."
+    if document.budget.is_tied:
+        return (
+            "Bounded by",
+            f"{rule}. Because counts are public, several records have to move together, so no change of a single record "
+            "can be named.",
+        )
+    return "Bounded by", f"The {rule} of the policy, as a proved bound: no single edge is known to attain it."
+
+
+def _by_table(seen: Sequence[Sheet]) -> str:
+    """The ± of every table."""
+    told = [
+        f"<li>{sheet.title}: {'exact' if not sheet.entry.half_width else '± ' + size(sheet.entry.half_width)}</li>"
+        for sheet in seen
+    ]
+    return f"<ul>{''.join(told)}</ul>"
+
+
+def _noise(entry: Entry, groups: int) -> str:
+    if not entry.noise:
+        return "None was drawn."
+    law = "Discrete Laplace" if entry.loss.unit == "epsilon" else "Discrete Gaussian"
+    # Without an order to exploit, every cell of a histogram is a group of its own.
+    alone = entry.word == "histogram" and entry.axis not in entry.attributes
+    if entry.tables:
+        listed = "".join(
+            f"<li>{part.number:,} cells of {safe(part.rows)}, {_scale(entry, part)}</li>"
+            for part in entry.noise
+        )
+        return f"{law} on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>"
+    each = f" in each of {groups:,} groups" if groups > 1 and entry.word != "kmeans" else ""
+    if alone:
+        each = f" in each of {entry.rows:,} cells"
+    parts = []
+    cells = entry.considered[entry.chosen].kind == "identity"
+    for i, part in enumerate(entry.noise):
+        one, many = (
+            ("cell", "cells")
+            if cells
+            else KINDS.get(part.rows, (f"piece of {part.rows}", f"pieces of {part.rows}"))
+        )
+        told = f"{part.number:,} {'count' if alone else one if part.number == 1 else many}"
+        if entry.word == "mean":
+            told = "the total" if i == 0 else "the number of records"
+        if entry.word == "kmeans":
+            told = f"{part.number:,} {part.rows}"
+        parts.append(f"<li>{safe(told)}, {_scale(entry, part)}</li>")
+    return f"{law}{each}:<ul>{''.join(parts)}</ul>"
+
+
+def _scale(entry: Entry, part: Noise) -> str:
+    return f"{'scale' if entry.loss.unit == 'epsilon' else 'σ² ='} {rational(part.scale)}"
+
+
+def _error(entry: Entry) -> str:
+    if entry.expected_error is None:
+        return f"No bound over {safe(entry.workload)}."
+    if entry.loss.is_zero:
+        return "None."
+    root = safe(of_unit(size(sqrt(entry.expected_error)), entry.unit))
+    told = f"Mean squared error {size(entry.expected_error)} (root {root}), over {safe(entry.workload)}."
+    if entry.word == "kmeans":
+        told = f"{size(entry.expected_error)} times {safe(entry.workload.replace(' over that ', ' '))}."
+    if entry.half_width:
+        told += f" At {percent(entry.coverage)}: ± {safe(of_unit(size(entry.half_width), entry.unit))}."
+    return told
+
+
+def _considered(entry: Entry) -> str:
+    rows = "".join(
+        f'<tr{" class=chosen" if i == entry.chosen else ""}><th scope="row">{safe(row.name)}'
+        f"{RELEASED if i == entry.chosen else ''}</th>"
+        f'<td class="n">{size(row.half_width)}</td>'
+        f'<td class="n">{size(row.expected_error)}</td></tr>'
+        for i, row in enumerate(entry.considered)
+    )
+    unit = f"; ± in {safe(entry.unit)}" if entry.unit else ""
+    return (
+        f'<table class="considered"><caption>Considered at {symbol(entry.loss.unit)} = {show(entry.loss.amount)}{unit}</caption>'
+        '<thead><tr><th scope="col">Mechanism</th><th scope="col" class="n">±</th>'
+        f'<th scope="col" class="n">Mean squared error</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
