@@ -279,3 +279,38 @@ def test_what_is_published_depends_on_noisy_values_alone(session: td.Session) ->
         assert value.min() >= 0 and value.sum() == pytest.approx(10, abs=1e-3)
         assert (low <= value).all() and (value <= high).all() and high.max() <= 10
         assert summed(value, table, ()) == pytest.approx(10, abs=1e-3)
+
+
+def test_intervals_are_those_of_the_linear_estimate(session: td.Session) -> None:
+    domain = adult()
+    asked = ask(td.Marginals([("sex", "income"), ("race", "income")]), domain)
+    hood = td.Policy(domain, td.AttributeWise()).neighbourhood
+    strategy = price(Tables(), asked, hood, Loss("epsilon", Fraction(1, 20)))
+    random = np.random.default_rng(3)
+    drawn = [
+        random.normal(30, 60, [asked.shape[i] for i in p.table]).round()
+        for p in strategy.parts
+        if not p.exact
+    ]
+    found = table_answers(strategy, Noisy((np.array(100.0), *drawn), 100))
+    moved = 0
+    for table, (value, low, high) in found.tables.items():
+        half, linear = strategy.half_width_of(table), found.linear[table]
+        inside = (linear + half >= 0) & (linear - half <= 100)
+        assert (low == np.minimum(np.where(inside, np.clip(linear - half, 0, 100), 0), value)).all()
+        assert (high == np.maximum(np.where(inside, np.clip(linear + half, 0, 100), 100), value)).all()
+        moved += int((np.abs(linear - value) > 1).sum())
+    assert moved > 0
+
+
+def test_a_filter_on_a_secret_leaves_the_total_unknown(session: td.Session) -> None:
+    made = session.release(
+        td.Marginals(2, of=["age", "education_num", "income"], where={"age": (60, 90)}),
+        epsilon="1/10",
+        name="old",
+    )
+    assert made.disclosures() == []
+    totals = [frame["value"].sum() for frame in made.tables.values()]
+    assert totals == pytest.approx([totals[0]] * 3, rel=1e-6)
+    assert all(frame["value"].min() >= 0 for frame in made.tables.values())
+    assert list(made.tables["age", "income"]["age"].unique()) == list(range(60, 91))
