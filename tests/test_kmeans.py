@@ -245,6 +245,31 @@ def test_a_filter_leaves_the_histogram_alone():
         price(InRounds(), query, domain, hood(td.Full(), domain), ONE)
 
 
+@pytest.mark.parametrize(
+    ("domain", "secrets", "k"),
+    [
+        (td.Domain(a=td.Integer(5, 5)), td.Full(), 2),
+        (td.Domain(a=td.Integer(5, 5), b=td.Integer(0, 9)), td.Full(), 2),
+        (td.Domain(a=td.Integer(0, 2)), td.Full(), 5),
+        (td.Domain(a=td.Integer(0, 20)), td.Full(), 1),
+        (td.Domain(a=td.Integer(0, 2**22 - 1)), td.Within(5), 2),
+        (td.Domain(a=td.Numeric("-0.5", "2.75", cells=13)), td.Edges([(0, 1)]), 2),
+        (td.Domain(a=td.Integer(0, 5), b=td.Integer(0, 5)), td.Edges([((0, 0), (3, 3))]), 2),
+        (td.Domain({f"x{i}": td.Integer(0, 9) for i in range(6)}), td.AttributeWise(x0=td.Within(1)), 2),
+    ],
+)
+def test_odd_domains_give_clusters_in_the_box(domain, secrets, k):
+    query = KMeans(*domain.names, k=k, records=10)
+    counts = Counts.collect(domain, [([0, domain.size - 1], [3, 4])])
+    room = space(domain)
+    for way in candidates(query, domain, hood(secrets, domain), ONE):
+        found = release(way, counts)
+        low, high = room.published(np.zeros(len(room.lines))), room.published(room.extents.astype(float))
+        assert found.centroids.shape == (k, len(room.lines))
+        assert ((found.centroids >= low - 1e-9) & (found.centroids <= high + 1e-9)).all()
+        assert (found.values >= 0).all() and (found.values <= 7).all()
+
+
 def test_known_counts_are_priced():
     """Constraints make neighbours change several records; the terms still cost the loss exactly."""
     domain = td.Domain(a=td.Integer(0, 10))
