@@ -13,7 +13,7 @@ from strategies import examples, interval_axes, listed_axes
 import tetraodon as td
 from tetraodon.axes import Axis
 from tetraodon.errors import SpecificationError, Unsupported
-from tetraodon.hops import farthest
+from tetraodon.hops import farthest, widest
 from tetraodon.lattice import Blocks, Grid, Lattice
 from tetraodon.map_hops import farthest_on_map
 from tetraodon.quotient import behind, label_change, quotient
@@ -290,6 +290,18 @@ def test_hops_between_maps_are_those_of_enumeration_or_a_bound(missing: str) -> 
                 assert found is None or truth <= found <= 2 * max(truth, 1)
             else:
                 assert found == truth
+
+
+@pytest.mark.parametrize("missing", ["refuse", "secret", "public"])
+def test_the_farthest_cells_of_a_map(missing: str) -> None:
+    home = td.Point("x", "y", box=((0, 60), (0, 70)), cell=1, metric="planar", missing=missing)
+    graph = td.Policy(td.Domain(home=home), td.Within(10)).graph
+    assert home.size > 2048
+    corners = graph.distance(0, home.n_values - 1)
+    assert corners == 2 if missing == "secret" else corners > 2
+    assert widest(graph) == (None if missing == "public" else corners)
+    whole = td.Policy(td.Domain(home=home), td.Partition(1)).graph
+    assert widest(whole) == {"refuse": 1, "secret": 2, "public": None}[missing]
 
 
 def test_hops_over_several_attributes_at_once_add_up() -> None:

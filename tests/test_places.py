@@ -569,6 +569,41 @@ def test_secrets_that_do_not_fit_places_are_refused(secrets: Any, says: str) -> 
         td.Policy(domain, secrets)
 
 
+BOX = ((0, 1), (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: td.Point("a", "b", box=BOX, cell=[1]), "cell: expected a number"),
+        (lambda: td.Point("a", "b", box=BOX, cell=True), "cell: a truth value is not a number"),
+        (lambda: td.Point("a", "b", box=BOX, cell=float("nan")), "cell: must be finite"),
+        (lambda: td.Point("a", "b", box=BOX, cell="-1 km"), "cell: a distance is not negative"),
+        (lambda: td.Point("a", "b", box=BOX, cell=1, unit=[1]), "unit: text, not a list"),
+        (lambda: td.Point("a", "b", box=BOX, cell=1, metric=["local"]), 'metric: "local"'),
+        (
+            lambda: td.Point("a", 5, box=BOX, cell=1),
+            "point: the names of two columns, as texts, not a number",
+        ),
+        (lambda: td.Point("a", "b", box=5, cell=1), "box: two pairs of bounds"),
+        (lambda: td.Point("a", "b", box=((0, 1), (None, 1)), cell=1), "box: expected a number"),
+        (
+            lambda: td.Point("a", "b", box=BOX, cell=1, missing="drop"),
+            "missing: 'refuse', 'secret' or 'public'",
+        ),
+        (
+            lambda: td.Point("a", "b", box=((F(1, 3**40), 1), (0, 1)), cell=1, metric="planar"),
+            "box: the boundaries",
+        ),
+        (lambda: td.Within(1, metric=td.Haversine), "Within.metric: L1, L2, Discrete or Haversine"),
+        (lambda: td.Partition({"home": (1, 2, 3)}), "Partition.blocks.home: expected a number"),
+    ],
+)
+def test_wrong_places_are_refused_where_they_are_written(build: Any, says: str) -> None:
+    with pytest.raises(SpecificationError, match=f"^{says}"):
+        build()
+
+
 def test_great_circles_need_half_a_globe_at_most() -> None:
     wide = td.Point("lat", "lon", box=((-60, 60), (-180, 180)), cell="500 km")
     with pytest.raises(SpecificationError, match="spans at most 180 degrees"):

@@ -27,6 +27,9 @@ def farthest_on_map(measured: Axis, along: Axis) -> int | None:
     """
     if not along.has_edges:
         return 0
+    if measured.base != along.base or len(measured.stars) != len(along.stars):
+        # What is a special cell of one graph is a value like any other of the other graph.
+        return 2 if measured.stars and all(told is True for told in measured.stars) else None
     if any(q is not False and p is not True for p, q in zip(measured.stars, along.stars, strict=True)):
         return None
     if True in measured.stars:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -196,10 +197,7 @@ class Numeric(Cellular):
     @property
     def lattice(self) -> tuple[int, int, int]:
         """Integers (P, R, Q): boundary j is (P + j·R)/Q, so one division gives its nearest double."""
-        denominator = (self.low.denominator * self.width.denominator) // np.gcd(
-            self.low.denominator, self.width.denominator
-        )
-        denominator = int(denominator)
+        denominator = lcm(self.low.denominator, self.width.denominator)
         return int(self.low * denominator), int(self.width * denominator), denominator
 
     def _label(self, cell: int) -> str:

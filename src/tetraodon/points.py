@@ -20,7 +20,7 @@ from .errors import SpecificationError
 from .exact import Number, exact, show
 from .lengths import LENGTHS, NORTH, cosine, measured
 from .numeric import Numeric
-from .reading import elements, kind_of, listed
+from .reading import elements, kind_of, listed, name_or_none
 
 MAX_SIDE = 2**24
 # Coordinates of centres are whole numbers of a half or of a hundredth of half the shorter side.
@@ -75,6 +75,7 @@ class Point(Cellular):
             raise SpecificationError("point: two different columns.")
         if metric not in ("local", "planar"):
             raise SpecificationError('metric: "local" (degrees) or "planar" (lengths).')
+        name_or_none(unit, "unit")
         if metric == "local":
             unit = "m" if unit is None else unit
             if unit not in LENGTHS:
