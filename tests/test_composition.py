@@ -17,7 +17,8 @@ import pytest
 from oracle import brute, composed, constrained
 
 import tetraodon as td
-from tetraodon.composition import cost_spec, in_force, loss_under
+from tetraodon.charges import cost_spec
+from tetraodon.composition import in_force, loss_under
 from tetraodon.entries import Charge
 from tetraodon.errors import BudgetError, LedgerError, PolicyError, SpecificationError
 from tetraodon.hops import farthest, widest
@@ -548,6 +549,13 @@ def test_a_ledger_of_another_domain_is_refused(tmp_path: Path) -> None:
         opened(td.Policy(SIX, td.Within(1)), 1, tmp_path / "a.ledger")
     with pytest.raises(LedgerError, match="the unit of the budget is epsilon in the ledger and rho here"):
         opened(td.Policy(LINE, td.Within(1)), 1, tmp_path / "a.ledger", unit="rho")
+
+
+def test_a_policy_over_another_domain_is_not_declared() -> None:
+    ledger = opened(td.Policy(LINE, td.Within(1)), 1)
+    with pytest.raises(LedgerError, match="row 2 declares a policy over another domain"):
+        ledger.declare(td.Policy(SIX, td.Within(1)))
+    assert len(ledger.entries) == 1
 
 
 def test_policies_in_force_are_told_apart_by_hash() -> None:

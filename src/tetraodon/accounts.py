@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from .chain import canonical
-from .composition import Composed, in_force, loss_under, plain_losses, understated_by
+from .charges import understated_by
+from .composition import Composed, in_force, loss_under, plain_losses
 from .entries import Charge, Entry, Spec, policy_body
 from .errors import BudgetError, LedgerError, PolicyError, SpecificationError
 from .exact import show
@@ -86,15 +87,18 @@ def _along(account: Account) -> str:
 
 
 def total_of(entries: Sequence[Entry]) -> Fraction:
+    """The budget, in the account's unit."""
     return Fraction(entries[0].body["total"])
 
 
 def unit_of(entries: Sequence[Entry]) -> Unit:
+    """What the account counts."""
     unit: Unit = entries[0].body["unit"]
     return unit
 
 
 def spent_of(entries: tuple[Entry, ...]) -> Fraction:
+    """The largest joint loss over the policies in force."""
     return max(each.losses.value for each in accounts_of(entries))
 
 
@@ -104,8 +108,16 @@ def declared_by(entries: Sequence[Entry]) -> dict[str, Entry]:
 
 
 def policies_of(entries: Sequence[Entry]) -> list[tuple[int, Policy]]:
-    """The declared policies themselves, with the rows that declare them."""
-    return [(entry.seq, _policy(_Row(name, entry))) for name, entry in declared_by(entries).items()]
+    """The declared policies themselves, with the rows that declare them.
+
+    Raises:
+        LedgerError: one cannot be read, or speaks of another domain than the first.
+    """
+    found = [(entry.seq, _policy(_Row(name, entry))) for name, entry in declared_by(entries).items()]
+    for row, policy in found:
+        if policy.domain != found[0][1].domain:
+            raise LedgerError(f"row {row} declares a policy over another domain than the ledger's.")
+    return found
 
 
 @dataclass(frozen=True)

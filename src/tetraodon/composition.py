@@ -8,39 +8,32 @@ sum of the largest: releases that no single change of a record touches together 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .axes import Bools, Ints
-from .chain import canonical, plain
-from .costs import terms_from_spec, terms_spec
+from .chain import canonical
+from .charges import Keyed, Losses, alone, kept_rows, key_of, largest, losses_of, stated_by
 from .entries import Charge
 from .errors import PolicyError, SpecificationError, Unsupported
 from .exact import show
 from .graphs import Graph
-from .hops import farthest, widest
-from .loss import Loss, Unit
+from .loss import Unit
 from .policy import Policy
-from .sensitivity import Move, Neighbourhood, stacked
+from .sensitivity import Neighbourhood, stacked
 from .sensitivity.stack import Term, joint_domain
-from .zcdp import along_path, of_pure
-
-if TYPE_CHECKING:
-    from .pricing import Answerable
+from .zcdp import of_pure
 
 BY_SECRET = "sums along the edges of each attribute"
 TOGETHER = "all releases together, change by change"
 SMALL_WORK = 1_000_000
 CONTEXTS = 4096
-
-Losses = Mapping[str, Fraction]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,52 +118,6 @@ def _answer(constraint: Any) -> dict[str, Any]:
     return {key: value for key, value in constraint.to_spec().items() if key in ("answer", "answers")}
 
 
-def cost_spec(
-    loss: Loss,
-    rule: str,
-    by_secret: Losses,
-    terms: Sequence[Term],
-    exact: Sequence[Term] = (),
-) -> dict[str, Any]:
-    """What a charge keeps as its ``cost``, so that any later policy can price it.
-
-    Args:
-        loss: what is charged under the policy in hand.
-        rule: which rule gave it.
-        by_secret: the loss along each attribute's edges; all of ``loss`` for any change where this is empty.
-        terms: what was observed with noise; rows that are too large to keep are left out, and other policies then go by the
-            distances between values under the policy in hand. So they do where there are no terms at all.
-        exact: what was observed without noise.
-    """
-    by = {name: value for name, value in by_secret.items() if value} or (
-        {} if loss.is_zero else {"any": loss.amount}
-    )
-    told: dict[str, Any] = {"rule": rule, "by": by}
-    noisy, free = terms_spec(terms), terms_spec(exact)
-    if noisy is not None and free is not None and (noisy or loss.is_zero):
-        told |= {"terms": noisy, "exact": free}
-    found: dict[str, Any] = plain("cost", told)
-    return found
-
-
-def cost_of(strategy: Answerable, policy: Policy) -> dict[str, Any]:
-    """``cost_spec`` of a priced strategy, whose rows are priced once more on the way.
-
-    Raises:
-        PolicyError: its rows cost more than it is charged.
-    """
-    spent, hood = strategy.spent, policy.neighbourhood
-    if not strategy.terms and not spent.is_zero:
-        return cost_spec(spent, strategy.cost.rule, {}, ())
-    found = _told(stacked(strategy.terms, hood, 2 if spent.unit == "rho" else 1), hood)
-    if _most(found) > spent.amount:
-        raise PolicyError(
-            f"{strategy.query.title}: its rows cost {show(_most(found))}, more than {spent.show()}; please report it."
-        )
-    by_secret = found if _most(found) == spent.amount else {}
-    return cost_spec(spent, strategy.cost.rule, by_secret, strategy.terms, strategy.exact_terms)
-
-
 def loss_under(
     policy: Policy,
     charges: Sequence[Charge],
@@ -192,9 +139,9 @@ def loss_under(
         raise PolicyError(
             "a release with Gaussian noise has no loss in epsilon; use an account in rho and delta."
         )
-    held = _Keyed(policy.hash, policy)
-    keyed = [_Keyed(_key(charge), charge) for charge in charges]
-    parts = [_entering(_alone(each, held, _own(each.held, declared)), each.held, unit) for each in keyed]
+    held = Keyed(policy.hash, policy)
+    keyed = [Keyed(key_of(charge), charge) for charge in charges]
+    parts = [_entering(alone(each, held, _own(each.held, declared)), each.held, unit) for each in keyed]
     # Under known counts one change may move records that different filters see.
     one = np.ones((1, len(keyed)), dtype=bool)
     contexts = _contexts(keyed, policy, within) if policy.neighbourhood.is_plain else one
@@ -206,7 +153,7 @@ def loss_under(
         return Composed(summed, BY_SECRET)
     if set(joint) == set(summed):
         joint = {name: min(value, summed[name]) for name, value in joint.items()}
-    return Composed(joint, TOGETHER) if _most(joint) <= _most(summed) else Composed(summed, BY_SECRET)
+    return Composed(joint, TOGETHER) if largest(joint) <= largest(summed) else Composed(summed, BY_SECRET)
 
 
 def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
@@ -214,52 +161,13 @@ def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     lower them."""
     if any(_filtered(charge) for charge in charges):
         return None
-    parts = [_entering(_stated(charge), charge, unit) for charge in charges]
+    parts = [_entering(stated_by(charge), charge, unit) for charge in charges]
     return _summed(parts, np.ones((1, len(charges)), dtype=bool))
 
 
-def understated_by(charge: Charge, policy: Policy) -> tuple[str, Fraction] | None:
-    """A secret for which the rows of a charge, priced anew under the policy that it was made for, lose more than it states,
-    and that loss; None if there is none, or if no rows are kept."""
-    if (
-        not isinstance(charge.cost, Mapping)
-        or "terms" not in charge.cost
-        or charge.policy_hash != policy.hash
-    ):
-        return None
-    stated = _stated(charge)
-    found = _from_rows(_Keyed(_key(charge), charge), _Keyed(policy.hash, policy))
-    for secret, loss in found.items():
-        told = (
-            max(stated.values(), default=Fraction(0))
-            if secret == "any"
-            else stated.get(secret, stated.get("any", 0))
-        )
-        if loss > told:
-            return secret, loss
-    return None
-
-
-@dataclass(frozen=True)
-class _Keyed:
-    """Something too large to compare, under a key that stands for it."""
-
-    key: str
-    held: Any = field(compare=False)
-
-
-def _key(charge: Charge) -> str:
-    told = [charge.loss.unit, str(charge.loss.amount), charge.policy_hash, charge.flag, charge.cost]
-    return hashlib.sha256(canonical("charge", told).encode()).hexdigest()
-
-
-def _own(charge: Charge, declared: Mapping[str, Policy] | None) -> _Keyed | None:
+def _own(charge: Charge, declared: Mapping[str, Policy] | None) -> Keyed | None:
     own = (declared or {}).get(charge.policy_hash)
-    return None if own is None else _Keyed(own.hash, own)
-
-
-def _most(losses: Losses) -> Fraction:
-    return max(losses.values(), default=Fraction(0))
+    return None if own is None else Keyed(own.hash, own)
 
 
 def _entering(losses: Losses, charge: Charge, unit: Unit) -> Losses:
@@ -269,103 +177,13 @@ def _entering(losses: Losses, charge: Charge, unit: Unit) -> Losses:
     return losses
 
 
-def _stated(charge: Charge) -> Losses:
-    """What a charge says of itself, by secret; all of it for any change where that does not add up."""
-    told = charge.cost.get("by") if isinstance(charge.cost, Mapping) else None
-    try:
-        found = {str(name): Fraction(value) for name, value in told.items()}  # type: ignore[union-attr]
-    except (ArithmeticError, AttributeError, TypeError, ValueError):
-        found = {}
-    if min(found.values(), default=Fraction(0)) < 0 or _most(found) != charge.loss.amount:
-        found = {"any": charge.loss.amount} if charge.loss.amount else {}
-    return found
-
-
-@lru_cache(maxsize=8192)
-def _alone(charge: _Keyed, policy: _Keyed, own: _Keyed | None) -> Losses:
-    """The loss of one charge under one policy, in the charge's own unit."""
-    told: Charge = charge.held
-    if told.policy_hash == policy.key:
-        return _stated(told)
-    try:
-        if isinstance(told.cost, Mapping) and "terms" in told.cost:
-            return _from_rows(charge, policy)
-        if own is None:
-            raise Unsupported("what it observed was not kept")
-        return _by_distance(told, policy.held, own.held)
-    except (SpecificationError, PolicyError) as error:
-        raise PolicyError(f"{told.name!r} cannot be priced under policy {policy.key[:12]}: {error}") from None
-
-
-@lru_cache(maxsize=1024)
-def _terms(charge: _Keyed, policy: _Keyed) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-    """(noisy, exact) rows of a charge over the domain that all policies of a ledger share."""
-    told: Charge = charge.held
-    assert isinstance(told.cost, Mapping)
-    noisy, free = (
-        terms_from_spec(told.cost.get(key, ()), policy.held.domain, told.flag == "row")
-        for key in ("terms", "exact")
-    )
-    return noisy, free
-
-
-def _from_rows(charge: _Keyed, policy: _Keyed) -> Losses:
-    noisy, free = _terms(charge, policy)
-    hood: Neighbourhood = policy.held.neighbourhood
-    for term in free:
-        if stacked([term], hood).value:
-            query = term.resolved.query
-            raise PolicyError(
-                f"it published {query.title!r} exactly in part, which edges of this policy change; no budget covers that."
-            )
-    power = 2 if charge.held.loss.unit == "rho" else 1
-    return _told(stacked(noisy, hood, power), hood)
-
-
-def _told(move: Move, hood: Neighbourhood) -> Losses:
-    by = {name: Fraction(value) for name, value in move.by_secret.items() if value}
-    # Under known counts a change may move several attributes: largest sums by attribute would not cover their joint loss.
-    if not hood.is_plain or _most(by) < move.value:
-        by = {"any": Fraction(move.value)} if move.value else {}
-    return by
-
-
-def _by_distance(charge: Charge, policy: Policy, own: Policy) -> Losses:
-    """The stated loss times the number of edges of its own graph that an edge of another joins (squared for ρ)."""
-    if charge.loss.is_zero:
-        raise Unsupported("it went out exactly and its rows were not kept")
-    if not own.neighbourhood.is_plain:
-        raise Unsupported("its rows were not kept, and known counts make several records change at once")
-    hood = policy.neighbourhood
-    hops: Mapping[str, int] | None
-    if hood.is_plain:
-        hops = farthest(own.graph, policy.graph)
-    else:
-        assert hood.classes is not None
-        if not hood.classes.is_determined:
-            raise Unsupported(
-                "its rows were not kept, and known counts leave open how many records change at once"
-            )
-        count = hood.classes.count if hood.records is None else min(hood.classes.count, hood.records)
-        most = widest(own.graph)
-        hops = None if most is None else {"any": most * max(count, 1)}
-    if hops is None:
-        raise Unsupported(
-            "its rows were not kept, and values are secret here that its own policy did not join"
-        )
-    amount = charge.loss.amount
-    return {
-        n: along_path(amount, h) if charge.loss.unit == "rho" else amount * h for n, h in hops.items() if h
-    }
-
-
 def _filtered(charge: Charge) -> bool:
     """Whether some rows of a charge leave records out."""
     told = charge.cost.get("terms", ()) if isinstance(charge.cost, Mapping) else ()
     return any("where" in each.get("query", ()) for each in told)
 
 
-def _contexts(charges: Sequence[_Keyed], policy: Policy, within: Mapping[str, int] | None) -> Bools:
+def _contexts(charges: Sequence[Keyed], policy: Policy, within: Mapping[str, int] | None) -> Bools:
     """Shape (contexts, charges): which releases can see one and the same change of a record.
 
     An edge keeps every attribute inside one component of that attribute's own graph, so a release that filters a whole
@@ -373,7 +191,7 @@ def _contexts(charges: Sequence[_Keyed], policy: Policy, within: Mapping[str, in
     """
     every = np.ones((1, len(charges)), dtype=bool)
     seen = {
-        i: _seen(each, _Keyed(policy.hash, policy)) for i, each in enumerate(charges) if _filtered(each.held)
+        i: _seen(each, Keyed(policy.hash, policy)) for i, each in enumerate(charges) if _filtered(each.held)
     }
     for name in dict.fromkeys(n for told in seen.values() for n in told):
         labels = _components(policy.graph, name)
@@ -394,10 +212,10 @@ def _contexts(charges: Sequence[_Keyed], policy: Policy, within: Mapping[str, in
 
 
 @lru_cache(maxsize=1024)
-def _seen(charge: _Keyed, policy: _Keyed) -> Mapping[str, Bools]:
+def _seen(charge: Keyed, policy: Keyed) -> Mapping[str, Bools]:
     """For every attribute that a charge filters, the cells that some of its rows see."""
     found: dict[str, Bools] = {}
-    terms = [*_terms(charge, policy)[0]]
+    terms = [*kept_rows(charge, policy)[0]]
     filters = []
     for term in terms:
         r = term.resolved
@@ -440,7 +258,7 @@ def _summed(parts: Sequence[Losses], contexts: Bools) -> dict[str, Fraction]:
 
 
 def _joint(
-    charges: Sequence[_Keyed], parts: Sequence[Losses], policy: _Keyed, unit: Unit
+    charges: Sequence[Keyed], parts: Sequence[Losses], policy: Keyed, unit: Unit
 ) -> dict[str, Fraction] | None:
     """The releases whose rows are kept, change by change, and the others added on; None where that is too much work."""
     kept = [
@@ -456,13 +274,13 @@ def _joint(
     return _summed([*found, *rest], np.ones((1, len(found) + len(rest)), dtype=bool))
 
 
-def _chunks(charges: Sequence[_Keyed], policy: _Keyed) -> list[tuple[_Keyed, ...]]:
+def _chunks(charges: Sequence[Keyed], policy: Keyed) -> list[tuple[Keyed, ...]]:
     """Runs of releases that can be gone through together. Later releases leave earlier runs as they are, so that an account
     never jumps because one more release made it too large to go through."""
-    found: list[list[_Keyed]] = [[]]
+    found: list[list[Keyed]] = [[]]
     terms: list[Term] = []
     for each in charges:
-        own = _terms(each, policy)[0]
+        own = kept_rows(each, policy)[0]
         if found[-1] and _work([*terms, *own], policy.held.neighbourhood) > SMALL_WORK:
             found.append([])
             terms = []
@@ -486,13 +304,13 @@ def _work(terms: Sequence[Term], hood: Neighbourhood) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _together(charges: tuple[_Keyed, ...], policy: _Keyed, power: int) -> Losses:
+def _together(charges: tuple[Keyed, ...], policy: Keyed, power: int) -> Losses:
     """The joint loss of releases whose rows are kept; of one, what it states where this is its own policy."""
     if len(charges) == 1:
-        return _alone(charges[0], policy, None)
+        return alone(charges[0], policy, None)
     hood: Neighbourhood = policy.held.neighbourhood
-    terms = [term for each in charges for term in _terms(each, policy)[0]]
-    return _told(stacked(terms, hood, power), hood)
+    terms = [term for each in charges for term in kept_rows(each, policy)[0]]
+    return losses_of(stacked(terms, hood, power), hood)
 
 
 def losses_text(losses: Losses) -> str:

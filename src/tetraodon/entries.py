@@ -28,7 +28,7 @@ class Charge:
         loss: under the policy that it was priced for; 0 records a disclosure that costs nothing but must be known later.
         query, mechanism: their specs.
         strategy: SHA-256 of the strategy matrix and its scales ("" where there is none).
-        cost: the cost function c(x, y) on pairs of the base domain, as ``composition.cost_spec`` writes it; other policies
+        cost: the cost function c(x, y) on pairs of the base domain, as ``charges.cost_spec`` writes it; other policies
             price by it.
         again: the name was released before and is meant to be drawn and charged afresh.
         flag: "histogram": the output depends on counts alone; "row": outputs are attached to records.

@@ -14,9 +14,7 @@ manifest a rolled-back file cannot be told from an honest one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from typing import Any
 from .accounts import (
     Account,
     accounts_of,
-    beyond,
     cover,
     declared_by,
     declaring,
@@ -32,32 +29,21 @@ from .accounts import (
     policies_of,
     spent_of,
     total_of,
-    understated,
     unit_of,
 )
-from .chain import Book, File, Memory, PathText, Row, broken_links, locate, seal
+from .chain import Book, File, Memory, PathText, Row, locate, seal
 from .composition import InForce, in_force, loss_under
-from .entries import Charge, Entry, Spec, charge_body, created_body, entry_of, published_body
+from .entries import Charge, Entry, Spec, charge_body, created_body, published_body
 from .errors import BudgetError, LedgerError
 from .loss import Loss, Unit
 from .policy import Policy
+from .verification import Verification, called, sound, verify
 
 __all__ = ["Account", "AlreadyReleased", "Charge", "Entry", "Ledger", "Verification", "verify"]
 
 
 class AlreadyReleased(LedgerError):
     """The ledger holds a charge of this name in this edition. Nothing was spent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """What ``verify`` found. ``ok`` iff there are no problems; a warning is not a problem."""
-
-    ok: bool
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-    head: str
-    rows: int
 
 
 class Ledger:
@@ -149,7 +135,7 @@ class Ledger:
             LedgerError: there is no such ledger, or it was tampered with (``verify`` lists how).
         """
         ledger = cls(File(locate(path), writable=False))
-        _sound(str(ledger), ledger._store.book())
+        sound(str(ledger), ledger._store.book())
         return ledger
 
     def __str__(self) -> str:
@@ -166,7 +152,7 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Every row, oldest first, read and checked now. Raises ``LedgerError`` if the chain is broken."""
-        return _sound(str(self), self._store.book())
+        return sound(str(self), self._store.book())
 
     @property
     def unit(self) -> Unit:
@@ -315,83 +301,13 @@ class Ledger:
         """Numbers of the rows that ``bodies`` returns for the sound ledger that they follow; none if it raises."""
 
         def decide(book: Book) -> tuple[Row, ...]:
-            entries = _sound(str(self), book)
+            entries = sound(str(self), book)
             rows = [book.rows[-1]]
             for body in bodies(entries):
                 rows.append(seal(rows[-1], body))
             return tuple(rows[1:])
 
         return tuple(row[0] for row in self._store.extend(decide))
-
-
-def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
-    """Check a whole ledger: every link of the chain, every sum, and that it holds the head of each manifest.
-
-    Finds edited, removed and reordered rows, changed totals, charges that state less than their rows cost, spending
-    beyond the total under any policy in force, and a file older than (or other than) the one that a manifest was written
-    from. A charge that was never published is a warning: it is what
-    a crash between charge and publication leaves, and its budget stays spent.
-
-    Raises:
-        LedgerError: there is no ledger to check: no such file, not SQLite, made by something else, or damaged.
-    """
-    book = File(locate(path), writable=False).book()
-    entries, problems = _inspect(book)
-    if not problems:
-        problems += understated(entries)
-    hashes = {row[3] for row in book.rows}
-    for manifest in manifests:
-        try:
-            head = json.loads(Path(manifest).read_text(encoding="utf-8"))["budget"]["head"]
-            if head not in hashes:
-                problems.append(
-                    f"manifest {manifest}: its head is not in this ledger: an older copy, or another one."
-                )
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
-    done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
-    warnings = tuple(
-        f"row {entry.seq}: {_called(charge)}, {charge.loss.show()}, {entry.time}: charged, never published."
-        for entry in entries
-        if (charge := entry.charge) and entry.seq not in done
-    )
-    return Verification(
-        not problems, tuple(problems), warnings, book.rows[-1][3] if book.rows else "", len(book.rows)
-    )
-
-
-def _inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
-    """Every row that can be read, and what is wrong with the ledger in plain sentences."""
-    found = [(row[0], entry_of(row)) for row in book.rows]
-    entries = tuple(entry for _, entry in found if entry)
-    problems = broken_links(book)
-    problems += [
-        f"row {seq} cannot be read; a newer version may have written it." for seq, entry in found if not entry
-    ]
-    if [entry.seq for entry in entries if entry.kind == "created"] != [1]:
-        return entries, [*problems, "row 1, and no other row, must say what the ledger was made for."]
-    charged, declared, unit = set[int](), set[str](), unit_of(entries)
-    for entry in entries:
-        if entry.kind in ("created", "policy"):
-            declared.add(entry.body["policy_hash"])
-        elif entry.charge:
-            charged.add(entry.seq)
-            if entry.charge.loss.unit == "rho" and unit == "epsilon":
-                problems.append(f"row {entry.seq} charges rho to an account in epsilon.")
-            if entry.charge.policy_hash not in declared:
-                problems.append(f"row {entry.seq} was priced under a policy that no row before it declares.")
-        elif entry.body["charge"] not in charged:
-            problems.append(f"row {entry.seq} publishes a charge that does not stand before it.")
-    return entries, problems or beyond(entries)
-
-
-def _sound(where: str, book: Book) -> tuple[Entry, ...]:
-    entries, problems = _inspect(book)
-    if problems:
-        raise LedgerError(
-            f"{where}: {problems[0]} Nothing was spent. `tetraodon ledger verify` lists all; restore it from a copy."
-        )
-    return entries
 
 
 def _match(where: str, bound: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -431,22 +347,18 @@ def _allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> 
     for each in wanted:
         if each.policy_hash not in declared:
             raise LedgerError(
-                f"{where}: {_called(each)} was priced under a policy ({each.policy_hash}) that the ledger does not hold. "
+                f"{where}: {called(each)} was priced under a policy ({each.policy_hash}) that the ledger does not hold. "
                 "Nothing was spent. Open the ledger with that policy first."
             )
         if each.loss.unit == "rho" and unit == "epsilon":
             raise BudgetError(
-                f"{where}: {_called(each)} asks for {each.loss.show()}, but the budget is in epsilon, which Gaussian noise "
+                f"{where}: {called(each)} asks for {each.loss.show()}, but the budget is in epsilon, which Gaussian noise "
                 "has none of. Nothing was spent. Open a ledger with rho and delta."
             )
         before = taken.get((each.name, each.edition))
         if before and not each.again:
             raise AlreadyReleased(
-                f"{where}: {_called(each)}: {before}; nothing spent; --again draws and charges afresh."
+                f"{where}: {called(each)}: {before}; nothing spent; --again draws and charges afresh."
             )
         taken[each.name, each.edition] = "asked for twice at once"
     cover(where, entries, wanted)
-
-
-def _called(charge: Charge) -> str:
-    return f"{charge.name!r}" + (f" (edition {charge.edition!r})" if charge.edition else "")

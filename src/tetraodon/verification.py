@@ -1,0 +1,104 @@
+"""Whether a ledger is sound: its chain, its rows, and that its charges fit its total under every policy in force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .accounts import beyond, understated, unit_of
+from .chain import Book, File, PathText, broken_links, locate
+from .entries import Charge, Entry, entry_of
+from .errors import LedgerError
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What ``verify`` found. ``ok`` iff there are no problems; a warning is not a problem."""
+
+    ok: bool
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+    head: str
+    rows: int
+
+
+def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
+    """Check a whole ledger: every link of the chain, every sum, and that it holds the head of each manifest.
+
+    Finds edited, removed and reordered rows, changed totals, charges that state less than their rows cost, spending
+    beyond the total under any policy in force, and a file older than (or other than) the one that a manifest was written
+    from. A charge that was never published is a warning: it is what a crash between charge and publication leaves, and
+    its budget stays spent.
+
+    Raises:
+        LedgerError: there is no ledger to check: no such file, not SQLite, made by something else, or damaged.
+    """
+    book = File(locate(path), writable=False).book()
+    entries, problems = inspect(book)
+    if not problems:
+        problems += understated(entries)
+    hashes = {row[3] for row in book.rows}
+    for manifest in manifests:
+        try:
+            head = json.loads(Path(manifest).read_text(encoding="utf-8"))["budget"]["head"]
+            if head not in hashes:
+                problems.append(
+                    f"manifest {manifest}: its head is not in this ledger: an older copy, or another one."
+                )
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
+    done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
+    warnings = tuple(
+        f"row {entry.seq}: {called(charge)}, {charge.loss.show()}, {entry.time}: charged, never published."
+        for entry in entries
+        if (charge := entry.charge) and entry.seq not in done
+    )
+    return Verification(
+        not problems, tuple(problems), warnings, book.rows[-1][3] if book.rows else "", len(book.rows)
+    )
+
+
+def inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
+    """Every row that can be read, and what is wrong with the ledger in plain sentences."""
+    found = [(row[0], entry_of(row)) for row in book.rows]
+    entries = tuple(entry for _, entry in found if entry)
+    problems = broken_links(book)
+    problems += [
+        f"row {seq} cannot be read; a newer version may have written it." for seq, entry in found if not entry
+    ]
+    if [entry.seq for entry in entries if entry.kind == "created"] != [1]:
+        return entries, [*problems, "row 1, and no other row, must say what the ledger was made for."]
+    charged, declared, unit = set[int](), set[str](), unit_of(entries)
+    for entry in entries:
+        if entry.kind in ("created", "policy"):
+            declared.add(entry.body["policy_hash"])
+        elif entry.charge:
+            charged.add(entry.seq)
+            if entry.charge.loss.unit == "rho" and unit == "epsilon":
+                problems.append(f"row {entry.seq} charges rho to an account in epsilon.")
+            if entry.charge.policy_hash not in declared:
+                problems.append(f"row {entry.seq} was priced under a policy that no row before it declares.")
+        elif entry.body["charge"] not in charged:
+            problems.append(f"row {entry.seq} publishes a charge that does not stand before it.")
+    return entries, problems or beyond(entries)
+
+
+def sound(where: str, book: Book) -> tuple[Entry, ...]:
+    """The rows of a ledger that nothing is wrong with.
+
+    Raises:
+        LedgerError: with the first thing that is.
+    """
+    entries, problems = inspect(book)
+    if problems:
+        raise LedgerError(
+            f"{where}: {problems[0]} Nothing was spent. `tetraodon ledger verify` lists all; restore it from a copy."
+        )
+    return entries
+
+
+def called(charge: Charge) -> str:
+    """A charge in words."""
+    return f"{charge.name!r}" + (f" (edition {charge.edition!r})" if charge.edition else "")
