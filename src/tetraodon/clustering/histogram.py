@@ -55,9 +55,11 @@ class HistogramWay(Way):
 
     Attributes:
         base: the priced histogram.
+        boxes: its blocks.
     """
 
     base: Strategy
+    boxes: Grid
     mechanism: FromHistogram
 
     @cached_property
@@ -97,11 +99,6 @@ class HistogramWay(Way):
     def n_exact(self) -> int:
         """Counts per group that are disclosed exactly."""
         return self.strategy.n_exact
-
-    @cached_property
-    def boxes(self) -> Grid:
-        """The blocks."""
-        return grid(self.room, self.base.resolved)
 
     @property
     def half_width(self) -> float:
@@ -215,12 +212,12 @@ def histogram_way(
         return []
     single = resolved.n_groups == 1 and resolved.axis is not None and resolved.axis.is_run
     ways: Sequence[str] = ("identity", "ordered") if single and resolved.n_positions > 1 else ("identity",)
-    found = []
+    boxes, found = grid(room, resolved), []
     for way in ways:
         if mechanism.counted in (None, way):
             base = price(Identity() if way == "identity" else Ordered(), resolved, hood, loss)
             told = FromHistogram(mechanism.along, way)
-            found.append(HistogramWay(told, query, room, loss, float("nan"), base))
+            found.append(HistogramWay(told, query, room, loss, float("nan"), base, boxes))
     return found
 
 

@@ -16,7 +16,7 @@ from ..errors import SpecificationError, Unsupported
 from ..mechanisms.variance import Floats
 
 LARGEST = 2**28
-MAX_CELLS = 2**22
+MAX_CELLS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +150,6 @@ def _lines(number: int, name: str, attribute: Attribute) -> list[_Line]:
     if isinstance(attribute, Categorical):
         raise SpecificationError(f"kmeans: {name} is categorical; only numbers and places have distances.")
     if attribute.n_values > MAX_CELLS:
-        raise Unsupported(f"kmeans: {name} has more than 2^22 cells; declare coarser cells.")
+        raise Unsupported(f"kmeans: {name} has more than 2^20 cells; declare coarser cells.")
     numerators, denominator = attribute.midpoints()
     return [_Line(number, name, list(numerators), Fraction(1, denominator))]
