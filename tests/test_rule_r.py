@@ -213,6 +213,17 @@ def test_any_declared_domain_and_question(drawn: Any, n: int) -> None:
         assert Fraction(found.value) >= true, (norm, records, found)
 
 
+def test_squared_change_of_a_mean_weighs_its_count_in_squares() -> None:
+    """A sum in halves beside a count in ones: 1½² + 1², not 1½² + ½."""
+    domain = td.Domain(a=td.Numeric(0, 2, cells=2), b=td.Integer(7, 8))
+    query = td.Mean("a", where={"b": [7]})
+    for known, value in ([], Fraction(13, 4)), ([td.MarginalConstraint("b")], Fraction(1)):
+        policy = td.Policy(domain, td.Full(), constraints=known)
+        assert policy.sensitivity(query, norm="l2").value >= value
+        assert policy.sensitivity(query, norm="l1").value >= 1
+    assert td.Policy(domain, td.Full()).sensitivity(query, norm="l2").value == Fraction(13, 4)
+
+
 @pytest.mark.parametrize("pairwise", [512, 0], ids=["all places", "hulls"])
 def test_bounds_for_large_domains_hold_on_small_ones(pairwise: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is used where cells are too many to go through in pairs: at least the truth, and at least the sharper bound."""
