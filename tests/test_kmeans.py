@@ -424,8 +424,8 @@ def test_settings_files_ask_for_clusters(tmp_path):
 
     codes, numbers = next(data().items())
     a, b = PLANE.decode(np.repeat(codes, numbers))
-    rows = "\n".join(f"{x},{y}" for x, y in zip(a, b, strict=True))
-    (tmp_path / "people.csv").write_text(f"a,b\n{rows}\n")
+    rows = "\n".join(f"{x},{y},{x / 64},{y / 64}" for x, y in zip(a, b, strict=True))
+    (tmp_path / "people.csv").write_text(f"a,b,x,y\n{rows}\n")
     (tmp_path / "release.toml").write_text(
         """
 [data]
@@ -434,6 +434,11 @@ source = "people.csv"
 integer = [0, 63]
 [domain.b]
 integer = [0, 63]
+[domain.home]
+point = ["x", "y"]
+box = [[0, 1], [0, 1]]
+cell = 0.1
+metric = "planar"
 [policy]
 secrets = "full"
 [budget]
@@ -443,6 +448,11 @@ name = "centres"
 epsilon = 1
 mechanism = { kmeans-rounds = { rounds = 2, radius = "0.25" } }
 query = { kmeans = ["a", "b"], k = 3, records = 600, iterations = 2 }
+[[release]]
+name = "places"
+epsilon = 1
+mechanism = { kmeans-histogram = { along = 5 } }
+query = { kmeans = "home", k = 30, records = 600, iterations = 1 }
 """
     )
     document = load(tmp_path / "release.toml")
@@ -450,6 +460,9 @@ query = { kmeans = ["a", "b"], k = 3, records = 600, iterations = 2 }
     manifest = run(document, tmp_path / "out", [], again=False)
     page = (manifest.parent / "report.html").read_text()
     assert "Centres of 3 clusters of records along a and b" in page
+    assert (
+        "Centres of 30 clusters of records along home" in page
+    )  # more than the blocks that hold records: some coincide
     assert "times the objective of plain k-means" in page and "sums of the first of 2 rounds" in page
 
 
