@@ -67,7 +67,7 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
     if isinstance(asked, Cells) and not _in_order(strategy):
         clipped = np.clip(cells, 0.0, total)
         if strategy.hood.classes is not None:
-            clipped = possible_cells(cells, _public_sums(strategy, chain, noisy.total))
+            clipped = np.minimum(possible_cells(cells, _public_sums(strategy, chain, noisy.total)), total)
         return around(clipped, cells, half, 0.0, total)
     raw = _summed(cells)
     exact = strategy.parts[0].exact
@@ -91,6 +91,8 @@ def _summed(cells: Floats) -> Floats:
 
 def _in_order(strategy: Strategy) -> bool:
     """Whether prefix sums are what was observed: clamping cells alone would then ignore their correlation."""
+    if strategy.resolved.n_positions == 1:
+        return False
     return strategy.forest is None or strategy.forest.height != 1 or strategy.forest.n_blocks > 1
 
 
