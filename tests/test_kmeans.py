@@ -384,6 +384,11 @@ def test_a_session_plans_charges_and_releases(tmp_path):
         _ = counts.centroids
 
 
+def test_clusters_have_no_sensitivity_of_their_own():
+    with pytest.raises(SpecificationError, match="no linear answers"):
+        td.Policy(PLANE, td.Full()).sensitivity(QUERY)
+
+
 @pytest.mark.parametrize("mechanism", ["kmeans-rounds", {"kmeans-rounds": {"rounds": 2, "radius": "0.5"}}])
 def test_ways_are_asked_for_by_name(mechanism):
     session = td.Session(table(), td.Policy(PLANE, SECRETS["full"]), rho=1, delta="1e-6")

@@ -126,7 +126,10 @@ def main() -> int:
             paper, mean = SKIN01[name][at], float(np.mean(ratios))
             worse += mean > paper or mean > float(np.mean(base))
             told = next(iter(way.mechanism.to_spec().items()))
-            print(f"  {name:>8}: paper {paper:6.2f}   ours {quartiles(ratios)}   {told[0]} {told[1]}")
+            share = mean / float(np.mean(base))
+            print(
+                f"  {name:>8}: paper {paper:6.2f}   ours {quartiles(ratios)}   {share:.2f} of the baseline   {told[0]} {told[1]}"
+            )
     print("Below the paper and the baseline everywhere." if not worse else f"{worse} point(s) above.")
     return int(worse > 0)
 

@@ -149,6 +149,10 @@ def resolve(query: Query, domain: Domain) -> Resolved:
     """
     if not isinstance(query, Query) or not query.word:
         raise SpecificationError(f'query: a query such as td.CDF("age"), not {kind_of(query)}.')
+    if query.word == "kmeans":
+        raise SpecificationError(
+            "kmeans: has no linear answers of its own, and so no sensitivity; a session's plan prices it."
+        )
     place = query.word
     for name in query.used:
         domain.attribute(name, place)
