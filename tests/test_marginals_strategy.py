@@ -175,6 +175,20 @@ def test_tables_that_an_edge_cannot_change_cost_nothing() -> None:
     assert price(Tables(), ask(Marginals([("a0",)]), domain), blocks, ONE).spent.amount == 1
 
 
+def test_free_tables_that_say_nothing_new_are_left_out() -> None:
+    domain = cube(3, 4, 5)
+    asked = ask(Marginals([("a0", "a2"), ("a1", "a2")]), domain)
+    hood = td.Policy(domain, td.AttributeWise(a2=td.Full())).neighbourhood
+    for mechanism in EVERY:
+        strategy = price(mechanism, asked, hood, ONE)
+        assert strategy.exact_tables == ((0,), (1,))
+        assert (0, 1) not in {p.table for p in strategy.parts}
+    # A table too large to be compared with others is still released on its own.
+    wide = cube(1500, 1000, 2)
+    ranked = candidates(ask(Marginals([("a0", "a1")]), wide), td.Policy(wide, td.Full()).neighbourhood, ONE)
+    assert [p.table for p in ranked[0].parts] == [(), (0, 1)]
+
+
 def test_the_number_of_records_is_exact_only_where_no_edge_leads_out_of_the_filter() -> None:
     domain = cube(4, 3, 2)
     hood = td.Policy(domain, td.AttributeWise(a0=td.Full())).neighbourhood

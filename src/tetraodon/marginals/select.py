@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -41,8 +42,10 @@ def price(mechanism: Mechanism, asked: Asked, hood: Neighbourhood, loss: Loss) -
     if known.issuperset(asked.tables):
         return build(mechanism, asked, hood, loss, (), (), exact)
     power = 1 if loss.unit == "epsilon" else 2
+    told = {t: stacked([asked.term(t)], hood, power).by_secret for t in measured}
+    measured = tuple(t for t in measured if told[t])  # one that nothing moves says nothing new
     tried = []
-    for moves in _moves(asked, measured, hood, power):
+    for moves in _moves([told[t] for t in measured], asked.is_filtered and hood.is_plain):
         problem = Problem(asked.shape, measured, asked.tables, exact, moves, power)
         weights = [equal(problem)] if mechanism.budget == "equal" else [equal(problem), optimal(problem)]
         tried += [tuple(w.tolist()) for w in weights]
@@ -90,8 +93,10 @@ def _any_order(asked: Asked, every: Axes) -> tuple[Axes, ...]:
         if len(found) + len(level) > MANY:
             break
         found += level
-    if max(map(len, found), default=0) <= max(map(len, asked.tables)) < len(every):
-        raise Unsupported("mechanism 'tables': too many tables of any order to compare.")
+    listed, most = set(found), max(map(len, asked.tables))
+    is_cut = len(found[-1]) < len(every) if found else True
+    if not listed.issuperset(asked.tables) or (is_cut and len(found[-1]) <= most):
+        raise Unsupported("mechanism 'tables': too many tables, or too large ones, of any order to compare.")
     return tuple(found)
 
 
@@ -103,16 +108,15 @@ def _effort(asked: Asked, hood: Neighbourhood) -> int:
     return small.axes[0].n_edges if small.kind == "flat" else 1
 
 
-def _moves(asked: Asked, measured: tuple[Axes, ...], hood: Neighbourhood, power: int) -> list[Floats]:
+def _moves(told: Sequence[Mapping[str, int | Fraction]], is_split: bool) -> list[Floats]:
     """Shape (kinds of edges, tables): how far each kind moves each table, in one or two readings.
 
     Along one attribute some edges may move a record within tables, and others in or out of all of them. The first reading
     adds the two up, the second tells them apart.
     """
-    told = [stacked([asked.term(t)], hood, power).by_secret for t in measured]
     kinds = dict.fromkeys(k for by_secret in told for k in by_secret)
     moves = np.array([[float(Fraction(b.get(k, 0))) for b in told] for k in kinds])
-    if not asked.is_filtered or not hood.is_plain:
+    if not is_split:
         return [moves]
     within = np.where(moves > 1, moves, 0.0)
     apart = np.concatenate([within[within.any(axis=1)], np.minimum(moves[(moves == 1).any(axis=1)], 1.0)])
