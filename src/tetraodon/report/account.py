@@ -9,7 +9,7 @@ from ..exact import show
 from ..loss import Unit
 from .document import Document
 from .known import PublicCounts
-from .losses import reading, symbol
+from .losses import least, most, reading, symbol
 from .summary import HOPS, words
 from .words import clean, counted, listed, safe
 
@@ -22,6 +22,7 @@ ONE_RECORD = (
     "by record."
 )
 
+WITHOUT_COST = "how many records have each value can be published without cost."
 STATED = (
     "Everybody knows these counts, says the policy, and this table has them; a table that has not is refused."
 )
@@ -52,6 +53,9 @@ def policy_section(document: Document) -> str:
     given = [
         line for line in policy.disclosed if not any(line.startswith(f"{k.title}: ") for k in policy.known)
     ]
+    if document.is_tied:
+        # Records that make up for others may change in attributes that are no secret, so counts of these cost as well.
+        given = [line for line in given if not line.endswith(WITHOUT_COST)]
     parts = [
         ("Protected", policy.protected or ("nothing.",)),
         ("Odds", odds(document) or ["none are promised."]),
@@ -84,7 +88,7 @@ def odds(document: Document) -> list[str]:
         told.append(
             line.replace("a loss of epsilon", "a loss of ρ").replace("no epsilon hides", "no budget hides")
         )
-    if not budget.is_tied:
+    if not document.is_tied:
         # The first line is the general one, about a factor of odds, which ρ does not bound.
         told[0] = (
             f"a loss of ρ = {show(budget.total)} keeps the Rényi divergence of every order α between two joined values at "
@@ -125,7 +129,7 @@ def account_section(document: Document, manifest: str) -> str:
     """What the account holds, and how anybody can check it."""
     budget = document.budget
     unit = symbol(budget.unit)
-    told = f"{unit} {show(budget.total)} in all, {show(budget.spent)} spent, {show(budget.remaining)} left."
+    told = f"{unit} {show(budget.total)} in all, {most(budget.spent)} spent, {least(budget.remaining)} left."
     if budget.delta is not None:
         told += f" All of it reads as {reading(budget.total, budget.delta)}, what is spent as {reading(budget.spent, budget.delta)}."
     rows = [
@@ -162,15 +166,13 @@ def _accounts(document: Document) -> str:
     budget = document.budget
     told = []
     for account in budget.accounts:
-        by = [f"{_change(secret)} {show(loss)}" for secret, loss in account.by_secret if loss]
-        line = f"{symbol(budget.unit)}: {listed(by, 12) or '0'}"
+        by = [f"{most(loss)} for {_change(secret)}" for secret, loss in account.by_secret if loss]
+        line = f"{symbol(budget.unit)} {listed(by, 12) or '0'}"
         if len(budget.accounts) > 1:
             own = ", the policy of this page" if account.policy == document.policy.hash else ""
             union = ", with the public counts of all policies" if account.is_union else ""
-            most = "; it loses most" if account.largest == budget.spent and budget.spent else ""
-            line = (
-                f"<code>{safe(account.policy[:12])}</code>{own}{union}, since row {account.row}: {line}{most}"
-            )
+            worst = "; it loses most" if account.largest == budget.spent and budget.spent else ""
+            line = f"<code>{safe(account.policy[:12])}</code>{own}{union}, since row {account.row}: {line}{worst}"
         told.append(f"<li>{line}.</li>")
     return f"<ul>{''.join(told)}</ul>"
 

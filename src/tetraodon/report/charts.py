@@ -26,6 +26,7 @@ from .frames import (
     said,
     scale_room,
     shade,
+    within,
 )
 from .svg import COLOURS, INK, data, distinct
 from .words import percent, short
@@ -57,8 +58,9 @@ def histogram(entry: Entry, seen: View) -> Drawing:
     label += f", by {seen.by}. " if seen.by else ". "
     letters = sum(len(short(t, 24)) + 2 for t in axis.labels)
     upright = axis.ordered and len(axis.labels) <= FEW and letters <= 66 and len(groups) <= OVERLAID
-    chart = _columns(axis, groups) if upright else _bars(axis, groups)
-    return Drawing(chart, tuple(filter(None, (cut, note))), label + said(axis, groups))
+    inside, far = within(groups)
+    chart = _columns(axis, inside) if upright else _bars(axis, inside)
+    return Drawing(chart, tuple(filter(None, (cut, note, far))), label + said(axis, groups))
 
 
 def _columns(axis: Axis, groups: tuple[Group, ...]) -> Any:
@@ -155,7 +157,8 @@ def intervals(entry: Entry, seen: View) -> Drawing:
         return alt.layer(*layers)
 
     room = beside(labels) + beside([r["t"] for r in rows])
-    notes = tuple(filter(None, (note,)))
+    clusters = f"Sizes of the clusters, by centre ({axis.title})." if entry.word == "kmeans" else ""
+    notes = tuple(filter(None, (clusters, note)))
     if len(groups) > 1 and not together:
         return Drawing(multiples(build, rows, names, seen.measured, (20 * len(labels), room)), notes, label)
     step = 17 * len(groups) + 8 if together else 30

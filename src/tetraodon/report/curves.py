@@ -28,6 +28,7 @@ from .frames import (
     spread,
     thin,
     typical,
+    within,
 )
 from .svg import COLOURS, MUTED, PALE, data, distinct
 from .words import listed, percent, rounded
@@ -161,7 +162,8 @@ def steps(entry: Entry, seen: View) -> Drawing:
     names = distinct([g.label for g in groups], 22)
     most = POINTS // len(groups) - 1
     rows: list[Row] = []
-    for g, name in zip(groups, names, strict=True):
+    inside, far = within(groups)
+    for g, name in zip(inside, names, strict=True):
         kept = peaks(g.value[:n], most)
         at = [float(axis.starts[0]), *(float(axis.starts[i]) for i in kept[1:]), float(axis.ends[-1])]
         for x_at, i in zip(at, [*kept, kept[-1]], strict=True):
@@ -199,7 +201,7 @@ def steps(entry: Entry, seen: View) -> Drawing:
     thinned = (
         f"Of every {run:,} neighbouring cells the largest is drawn; all are in the file." if n > most else ""
     )
-    notes = tuple(filter(None, (note, thinned, _special(axis, groups))))
+    notes = tuple(filter(None, (note, thinned, far, _special(axis, groups))))
     room = scale_room(max(r["u"] for r in rows))
     if len(groups) == 1:
         return Drawing(framed(build(rows, axis.title), HEIGHT, room), notes, label)

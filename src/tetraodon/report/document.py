@@ -179,3 +179,9 @@ class Document:
     budget: Budget
     entries: tuple[Entry, ...]
     versions: tuple[tuple[str, str], ...]
+
+    @property
+    def is_tied(self) -> bool:
+        """The same under the policy that these releases were priced under."""
+        own = [account for account in self.budget.accounts if account.policy == self.policy.hash]
+        return any(account.is_tied for account in own)

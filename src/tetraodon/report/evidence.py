@@ -10,14 +10,14 @@ from .account import ledger_name, sentence
 from .document import Document, Entry, Noise
 from .losses import cost, symbol
 from .tables import Sheet
-from .words import edge, of_unit, percent, rational, safe, size
+from .words import edge, equal, of_unit, percent, rational, safe, size
 
 RELEASED = ' <span class="mark">released</span>'
 CHOSEN = ' class="chosen"'
 KINDS = {
     "chain": ("running total", "running totals"),
     "rows": ("row of the query", "rows of the query"),
-    "optimised": ("combination of counts", "combinations of counts"),
+    "optimised": ("combination of whole multiples of counts", "combinations of whole multiples of counts"),
 }
 SETTLED = {
     "all": "Exact because the public counts settle it.",
@@ -46,24 +46,24 @@ def evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
 def _attained(entry: Entry, document: Document) -> tuple[str, str]:
     """Which change costs as much, or why none can be named."""
     if entry.loss.is_zero:
-        if document.budget.is_tied:
+        if document.is_tied:
             return (
                 "Attained by",
                 "Nothing: no change that agrees with the public counts alters what is published here.",
             )
         return "Attained by", "No edge: nothing published here changes along any edge of the policy."
-    rule = safe(entry.rule)
+    over_edges = entry.rule.endswith("edges")
+    rule = f"the {safe(entry.rule)} of the policy" if over_edges else safe(entry.rule)
     if entry.witness is not None:
         told = safe(edge(entry.witness))
-        over = " of the policy" if rule.endswith("edges") else ""
-        return "Attained by", f"{told[:1].upper()}{told[1:]}: the {rule}{over}."
-    if document.budget.is_tied:
+        return "Attained by", f"{told[:1].upper()}{told[1:]}: {rule}."
+    if document.is_tied:
         return (
             "Bounded by",
             f"{rule}. Because counts are public, several records have to move together, so no change of a single record "
             "can be named.",
         )
-    return "Bounded by", f"The {rule} of the policy, as a proved bound: no single edge is known to attain it."
+    return "Bounded by", f"{rule[:1].upper()}{rule[1:]}; no single edge is known to attain it."
 
 
 def _by_table(seen: Sequence[Sheet]) -> str:
@@ -108,7 +108,7 @@ def _noise(entry: Entry, groups: int) -> str:
 
 
 def _scale(entry: Entry, part: Noise) -> str:
-    return f"{'scale' if entry.loss.unit == 'epsilon' else 'σ² ='} {rational(part.scale)}"
+    return f"scale {rational(part.scale)}" if entry.loss.unit == "epsilon" else equal("σ²", part.scale)
 
 
 def _error(entry: Entry) -> str:
@@ -134,8 +134,9 @@ def _considered(entry: Entry) -> str:
         for i, row in enumerate(entry.considered)
     )
     unit = f"; ± in {safe(entry.unit)}" if entry.unit else ""
+    error = "Times plain k-means" if entry.word == "kmeans" else "Mean squared error"
     return (
         f'<table class="considered"><caption>Considered at {symbol(entry.loss.unit)} = {show(entry.loss.amount)}{unit}</caption>'
         '<thead><tr><th scope="col">Mechanism</th><th scope="col" class="n">±</th>'
-        f'<th scope="col" class="n">Mean squared error</th></tr></thead><tbody>{rows}</tbody></table>'
+        f'<th scope="col" class="n">{error}</th></tr></thead><tbody>{rows}</tbody></table>'
     )

@@ -24,6 +24,7 @@ LINES = 30
 MARKS = 72
 PANELS = 8
 NARROWEST = 120
+FAR = 8
 OVERLAID = 3
 COUNTS = ",.6~r"
 # Values of an attribute stand as they are: 2025 may be a year.
@@ -119,6 +120,25 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 def typical(groups: Sequence[Group]) -> float:
     """The median half-width: all numbers of a chart are rounded alike."""
     return float(np.median(np.concatenate([g.reach for g in groups])))
+
+
+def within(groups: tuple[Group, ...]) -> tuple[tuple[Group, ...], str]:
+    """The groups with intervals that end where the chart does, and a note where some reach further.
+
+    A draw that misses all that is possible is published with an interval that holds everything: on the scale of such an
+    interval nothing else could be seen.
+    """
+    far = [g.reach > FAR * typical(groups) for g in groups]
+    count = sum(int(f.sum()) for f in far)
+    if not count or not typical(groups):
+        return groups, ""
+    near = [(g.lower[~f], g.upper[~f]) for g, f in zip(groups, far, strict=True)]
+    values = np.concatenate([g.value for g in groups])
+    low = min(float(values.min()), *(float(lower.min(initial=np.inf)) for lower, _ in near))
+    high = max(float(values.max()), *(float(upper.max(initial=-np.inf)) for _, upper in near))
+    cut = tuple(replace(g, lower=np.maximum(g.lower, low), upper=np.minimum(g.upper, high)) for g in groups)
+    told = "1 interval reaches" if count == 1 else f"{count:,} intervals reach"
+    return cut, f"{told} beyond the chart; all are in the file."
 
 
 def marks(axis: Axis, groups: Sequence[Group]) -> tuple[list[Row], list[str], list[str]]:

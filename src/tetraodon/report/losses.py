@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from ..exact import show
@@ -14,8 +14,9 @@ from ..loss import Loss, Unit
 from ..release import number
 from ..zcdp import epsilon_of, of_pure
 from .document import Budget, Document, Entry
-from .words import rational
+from .words import equal
 
+SHORT = 12
 SYMBOLS: dict[Unit, str] = {"epsilon": "ε", "rho": "ρ"}
 
 
@@ -50,6 +51,32 @@ def up(value: float) -> str:
     return number(math.ceil(value * step) / step)
 
 
+def most(amount: Fraction) -> str:
+    """A loss as it is, or rounded up where that is too long to read.
+
+    >>> most(Fraction(1, 8)), most(Fraction(10**20, 3 * 10**20 + 1))
+    ('0.125', '≈ 0.334')
+    """
+    return _short(amount, math.ceil)
+
+
+def least(amount: Fraction) -> str:
+    """What is left as it is, or rounded down where that is too long to read.
+
+    >>> least(Fraction(10**20, 3 * 10**20 + 1)), least(Fraction(0))
+    ('≈ 0.333', '0')
+    """
+    return _short(amount, math.floor)
+
+
+def _short(amount: Fraction, way: Callable[[Fraction], int]) -> str:
+    told = show(amount)
+    if len(told) <= SHORT:
+        return told
+    step = Fraction(10) ** (2 - math.floor(math.log10(amount)))
+    return f"≈ {show(way(amount * step) / step)}"
+
+
 def chance(delta: Fraction) -> str:
     """A δ, in HTML.
 
@@ -77,7 +104,7 @@ def power(epsilon: Fraction) -> str:
     >>> power(Fraction(1)), power(Fraction(50))
     ('2.72 (e<sup>1</sup>)', '10<sup>22</sup> (e<sup>50</sup>)')
     """
-    return f"{_factor(float(epsilon))} (e<sup>{show(epsilon)}</sup>)"
+    return f"{_factor(float(epsilon))} (e<sup>{most(epsilon)}</sup>)"
 
 
 def times(rho: Fraction, delta: Fraction) -> str:
@@ -97,16 +124,16 @@ def _factor(epsilon: float) -> str:
 def cost(entry: Entry, budget: Budget) -> str:
     """The exact cost of a release, and what it means in the account, in HTML."""
     loss = entry.loss
-    told = f"{symbol(loss.unit)} = {rational(loss.amount)}, <b>{entry.guarantee}</b>"
+    told = f"{equal(symbol(loss.unit), loss.amount)}, <b>{entry.guarantee}</b>"
     if loss.is_zero or budget.delta is None:
         return told
     if loss.unit == "rho":
         return f"{told}; alone it reads as {reading(loss.amount, budget.delta)}"
-    return f"{told}; Laplace noise, which this account counts as ρ = ε²/2 = {rational(entering(loss, budget.unit))}"
+    return f"{told}; Laplace noise, which this account counts as {equal('ρ = ε²/2', entering(loss, budget.unit))}"
 
 
 def who_changes(document: Document) -> str:
     """Between which tables the loss is bounded."""
-    if document.budget.is_tied:
+    if document.is_tied:
         return "between any two tables that agree with the public counts and differ as little as these allow"
     return "along every edge of the policy"

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 from urllib.parse import quote
 
-from ..exact import show
 from ..release import number
 from .account import account_section, glossary, policy_section
 from .answers import View
 from .charts import drawing
 from .document import Document, Entry
 from .evidence import evidence
-from .losses import entering, symbol, symbols
+from .losses import entering, most, symbol, symbols
 from .summary import six
 from .svg import drawn
 from .tables import Sheet, sheets
@@ -109,11 +108,11 @@ def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
 
 def _loss(entry: Entry, document: Document, alike: bool) -> str:
     """The cost of a release: the bare number where all are in one unit, and what it counts for where the account's is another."""
-    told = ("" if alike else f"{symbol(entry.loss.unit)} ") + show(entry.loss.amount)
+    told = ("" if alike else f"{symbol(entry.loss.unit)} ") + most(entry.loss.amount)
     if entry.loss.unit == document.budget.unit or entry.loss.is_zero:
         return told
     unit = document.budget.unit
-    return f'{told}<span class="small">counts as {symbol(unit)} {show(entering(entry.loss, unit))}</span>'
+    return f'{told}<span class="small">counts as {symbol(unit)} {most(entering(entry.loss, unit))}</span>'
 
 
 def plus_minus(entry: Entry, seen: View) -> tuple[str, str]:

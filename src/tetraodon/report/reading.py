@@ -78,13 +78,18 @@ def read(manifest: Path) -> Document:
         _entry(entry, manifest.parent, f"{place}: releases[{i}]")
         for i, entry in enumerate(items(spec, "releases", place))
     )
+    budget = _budget(mapping(spec, "budget", place), f"{place}: budget")
+    if budget.unit == "epsilon" and any(entry.loss.unit == "rho" for entry in entries):
+        raise SpecificationError(
+            f"{place}: releases: a loss in rho, which an account in epsilon cannot hold."
+        )
     versions = mapping(spec, "versions", place)
     return Document(
         name=text(data, "name", f"{place}: data"),
         edition=text(data, "edition", f"{place}: data"),
         records=whole_or_none(data, "records", f"{place}: data"),
         policy=_policy(mapping(spec, "policy", place), f"{place}: policy"),
-        budget=_budget(mapping(spec, "budget", place), f"{place}: budget"),
+        budget=budget,
         entries=entries,
         versions=tuple((name, text(versions, name, f"{place}: versions")) for name in versions),
     )

@@ -10,7 +10,7 @@ from fractions import Fraction
 from ..exact import show
 from ..zcdp import epsilon_of
 from .document import Document
-from .losses import chance, power, symbol, symbols, times, up, who_changes
+from .losses import chance, least, most, power, symbol, symbols, times, up, who_changes
 from .words import clean, counted, listed, percent, safe
 
 # The end of such a line is ours; attribute names and values stand before it.
@@ -112,7 +112,7 @@ def _odds(document: Document) -> str:
 def _in_epsilon(document: Document) -> str:
     budget = document.budget
     told = (
-        "Between any two tables that agree with the public counts and differ as little as these allow, odds change by no "
+        f"Between any two tables that agree with {public(document)} and differ as little as these allow, odds change by no "
         "more than a factor of"
         if budget.is_tied
         else "Whatever else is known, nobody’s odds between two such values change by more than a factor of"
@@ -123,12 +123,18 @@ def _in_epsilon(document: Document) -> str:
     return f"{told}."
 
 
+def public(document: Document) -> str:
+    """The public counts, with their names where the policy of the page states them."""
+    known = [safe(each.title) for each in document.policy.known]
+    return f"the public counts ({listed(known, 4)})" if known else "the public counts"
+
+
 def _in_rho(document: Document) -> str:
     """(ε, δ) speaks of whatever may be looked for in the published numbers, not of odds."""
     budget = document.budget
     assert budget.delta is not None
     between = (
-        "under one of two tables that agree with the public counts and differ as little as these allow, as under the other"
+        f"under one of two tables that agree with {public(document)} and differ as little as these allow, as under the other"
         if budget.is_tied
         else "under one of two such values as under the other, whatever else is known"
     )
@@ -145,12 +151,12 @@ def _in_rho(document: Document) -> str:
 def _spent(document: Document) -> str:
     budget = document.budget
     told = (
-        f"{symbol(budget.unit)} <b>{show(budget.spent)}</b> of {show(budget.total)} "
-        f"({percent(float(budget.spent / budget.total))}); {show(budget.remaining)} is left."
+        f"{symbol(budget.unit)} <b>{most(budget.spent)}</b> of {show(budget.total)} "
+        f"({percent(float(budget.spent / budget.total))}); {least(budget.remaining)} is left."
     )
     if budget.elsewhere:
         what = "this release" if len(document.entries) == 1 else f"these {len(document.entries):,} releases"
-        told += f" Without {what} it would be {show(budget.elsewhere)}."
+        told += f" Without {what} it would be {most(budget.elsewhere)}."
     if len(budget.accounts) > 1:
         told += f" {counted(len(budget.accounts), 'policy', 'policies')} are in force; the one that loses most counts."
     here = max(budget.spent - budget.elsewhere, Fraction(0))

@@ -28,11 +28,11 @@ def curves(entry: Entry) -> list[list[tuple[float, float]]]:
 
 
 def names(considered: Sequence[Considered]) -> list[str]:
-    """Short names, all different: the kind, and the whole name where two are of one kind."""
+    """Short names, all different: the kind; where two are of one kind the whole name, or what it adds to another's."""
     kinds = [row.kind.replace("-", " ") for row in considered]
-    return distinct(
-        [k if kinds.count(k) == 1 else row.name for k, row in zip(kinds, considered, strict=True)], 21
-    )
+    whole = [row.name for row in considered]
+    added = [min((n.removeprefix(f"{m}, ") for m in whole), key=len) for n in whole]
+    return distinct([k if kinds.count(k) == 1 else a for k, a in zip(kinds, added, strict=True)], 24)
 
 
 def tradeoff(entry: Entry) -> tuple[Any, str] | None:

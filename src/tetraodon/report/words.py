@@ -103,16 +103,28 @@ def size(value: float | None) -> str:
 def rational(value: Fraction) -> str:
     """An exact number as a fraction, with its decimal where it has a finite one; rounded where it is too long to read.
 
-    >>> rational(Fraction(1, 10)), rational(Fraction(1, 3)), rational(Fraction(2)), rational(Fraction(1, 3**30))
-    ('1/10 = 0.1', '1/3 ≈ 0.333', '2', '≈ 4.86e-15, exact in the manifest')
+    >>> rational(Fraction(1, 10)), rational(Fraction(1, 3)), rational(Fraction(20000)), rational(Fraction(1, 3**60))
+    ('1/10 = 0.1', '1/3 ≈ 0.333', '20,000', '≈ 2.36e-29')
     """
-    if value.denominator == 1 and len(str(value.numerator)) <= LONGEST:
-        return str(value.numerator)
-    told = f"{value.numerator}/{value.denominator}"
+    told = f"{value.numerator:,}" if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
     if len(told) > LONGEST:
-        return f"≈ {float(value):,.3g}, exact in the manifest"
+        return f"≈ {float(value):,.3g}"
+    if value.denominator == 1:
+        return told
     decimal = show(value)
-    return f"{told} ≈ {number(float(value))}" if "/" in decimal else f"{told} = {decimal}"
+    if "/" not in decimal:
+        return f"{told} = {decimal}"
+    return f"{told} ≈ {number(float(value)) if value > Fraction(1, 1000) else f'{float(value):.3g}'}"
+
+
+def equal(name: str, value: Fraction) -> str:
+    """An exact number under its name.
+
+    >>> equal("σ²", Fraction(5, 2)), equal("ρ", Fraction(1, 3**60))
+    ('σ² = 5/2 = 2.5', 'ρ ≈ 2.36e-29')
+    """
+    told = rational(value)
+    return f"{name} {told}" if told.startswith("≈") else f"{name} = {told}"
 
 
 def listed(items: Sequence[str], most: int = 6) -> str:
