@@ -12,9 +12,12 @@ import pytest
 
 import tetraodon as td
 from tetraodon import noise
+from tetraodon.clustering.costs import Assignment
 from tetraodon.clustering.declared import FromHistogram, InRounds, WholeBlocks
+from tetraodon.clustering.iterative import observed, scales
 from tetraodon.clustering.lloyd import squares
 from tetraodon.clustering.query import KMeans, kmeans_from_spec
+from tetraodon.clustering.released import places
 from tetraodon.clustering.select import candidates, price
 from tetraodon.clustering.simulate import samples
 from tetraodon.clustering.space import space
@@ -233,16 +236,51 @@ def test_special_cells_belong_to_no_cluster():
         assert np.abs(found.values.ravel() - [30, 30]).max() < 10
 
 
-def test_a_filter_leaves_the_histogram_alone():
+def test_only_records_that_the_filter_keeps_are_clustered():
     domain = td.Domain(a=td.Integer(0, 20), sex=td.Categorical(["f", "m"]))
     query = KMeans("a", k=2, where={"sex": ["f"]})
-    found = candidates(query, domain, hood(td.Full(), domain), Loss("epsilon", Fraction(50)))
-    assert [type(w.mechanism) for w in found] == [FromHistogram]
     codes = domain.encode([np.array([2, 18, 10]), np.array([0, 0, 1])])
-    told = release(found[0], Counts.collect(domain, [(codes, np.array([50, 50, 900]))]))
-    assert np.abs(told.centroids.ravel() - [2, 18]).max() < 2
-    with pytest.raises(SpecificationError, match="no filter"):
-        price(InRounds(), query, domain, hood(td.Full(), domain), ONE)
+    counts = Counts.collect(domain, [(codes, np.array([50, 50, 900]))])
+    for secrets, count in ((td.Full(), 2), (td.AttributeWise(a=td.Partition(blocks=3)), 3)):
+        found = candidates(query, domain, hood(secrets, domain), Loss("epsilon", Fraction(50)))
+        assert len(found) == count
+        for way in found:
+            told = release(way, counts)
+            assert np.abs(told.centroids.ravel() - [2, 18]).max() < 2
+            assert np.abs(told.values.ravel() - [50, 50]).max() < 30
+            assert stacked(way.terms, hood(secrets, domain)).value == 50
+    [blocks] = [w for w in found if isinstance(w.mechanism, WholeBlocks)]
+    assert blocks.disclosed() == [
+        "the number of records with sex = f in every one of the 3 blocks of a that the policy discloses"
+    ]
+
+
+def test_whole_blocks_are_not_for_filters_on_secrets():
+    domain = td.Domain(a=td.Integer(0, 20), sex=td.Categorical(["f", "m"]))
+    secrets = td.AttributeWise(a=td.Partition(blocks=3), sex=td.Full())
+    with pytest.raises(SpecificationError, match="discloses the block of every record"):
+        price(WholeBlocks(), KMeans("a", k=2, where={"sex": ["f"]}), domain, hood(secrets, domain), ONE)
+
+
+def test_a_record_that_the_filter_takes_in_costs_a_round_its_share():
+    """Exact losses of all pairs of cells, some of which count nowhere."""
+    domain = td.Domain(a=td.Integer(0, 10))
+    for where in ({"a": (0, 6)}, {"a": [1, 2, 9]}):
+        way = price(InRounds(1, 1), KMeans("a", k=2, where=where), domain, hood(td.Full(), domain), ONE)
+        rounds, room = way.rounds(2**14), way.room
+        inside = way.cells.place(np.arange(11))[0] >= 0
+        for c in ((2, 8), (0, 3), (5, 5), (10, 1)):
+            assignment = Assignment(np.array(c)[:, None], np.array(c)[:, None], rounds.radius)
+            size, total = scales(rounds, room, assignment)
+            rows = []
+            for cell in range(11):
+                codes, numbers = places(room, way.cells, Counts.collect(domain, [([cell], [1])]))
+                sizes, sums = observed(assignment, room.places(codes)[0], numbers)
+                assert sizes.sum() == inside[cell]
+                rows.append((sizes, sums))
+            for (n, v), (m, w) in combinations(rows, 2):
+                loss = int(np.abs(n - m).sum()) / size + int(np.abs(v - w).sum()) / total
+                assert loss <= 1
 
 
 @pytest.mark.parametrize(

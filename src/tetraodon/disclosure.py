@@ -21,7 +21,7 @@ def exact_rows(strategy: Strategy | MarginalStrategy | Way) -> list[str]:
         return strategy.disclosed()
     resolved = strategy.resolved
     groups = ", ".join(g.name for g in resolved.groups)
-    tail = _filter(resolved.query) + (f" for every {groups}" if groups else "") + _bins(resolved.query)
+    tail = filter_text(resolved.query) + (f" for every {groups}" if groups else "") + _bins(resolved.query)
     lines = []
     for part in strategy.parts:
         if not part.exact.any():
@@ -62,7 +62,8 @@ def _bins(query: Query) -> str:
     return f", bins {json.dumps(told, ensure_ascii=False)}" if told else ""
 
 
-def _filter(query: Query) -> str:
+def filter_text(query: Query) -> str:
+    """A query's filter in words, to stand behind what is counted; nothing without one."""
     parts = []
     for name, value in query.to_spec().get("where", {}).items():
         if isinstance(value, dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,6 @@ from ..domain import Domain
 from ..errors import Unsupported
 from ..graphs import Graph
 from ..queries import Histogram
-from ..sensitivity import Term, rows
 from ..workload import Resolved, resolve
 from .grid import Grid, grid
 from .space import Space
@@ -26,12 +26,14 @@ class Blocks:
     """The pieces as the cells of a coarse histogram that no edge changes.
 
     Attributes:
-        resolved: the histogram.
+        resolved: the histogram, of all records.
         boxes: the box of cells of each of its positions.
+        bins: its bins.
     """
 
     resolved: Resolved
     boxes: Grid
+    bins: Mapping[str, Any]
 
     @property
     def count(self) -> int:
@@ -56,11 +58,6 @@ class Blocks:
         """The block of each whole-domain cell."""
         group, position = self.resolved.place(codes)
         return np.asarray(group * self.resolved.n_positions + position)
-
-    @property
-    def term(self) -> Term:
-        """The histogram as it is observed."""
-        return Term(self.resolved, (rows.Blocks(self.resolved.n_positions),))
 
 
 def blocks(room: Space, graph: Graph, whole: Domain) -> Blocks | None:
@@ -88,7 +85,7 @@ def blocks(room: Space, graph: Graph, whole: Domain) -> Blocks | None:
     if not 1 < count <= MAX_BLOCKS:
         return None
     resolved = resolve(Histogram(*room.domain.names, bins=bins), whole)
-    return Blocks(resolved, grid(room, resolved))
+    return Blocks(resolved, grid(room, resolved), bins)
 
 
 def _bins(domain: Domain, name: str, pieces: Ints) -> Any:

@@ -70,12 +70,20 @@ class Reach:
     Attributes:
         inside: bound of ‖v(x) − v(y)‖ for one label.
         across: bound of ‖v(x)‖ + ‖v(y)‖ for two labels; None where one label has all cells.
-        leaving: bound of ‖v(x)‖ for a record that becomes no place; None where there is no such cell.
+        longest: bound of ‖v(x)‖.
+        leaving: the same for a record that becomes no place; None where there is no such cell.
     """
 
     inside: int
     across: int | None
+    longest: int
     leaving: int | None
+
+    @property
+    def twice(self) -> Reach:
+        """For tables in which a record may count nowhere: bounds twice what a record moves that comes in or goes, so that the
+        complete histogram, which such a record moves by half as much as others, still dominates."""
+        return Reach(self.inside, 2 * self.longest, self.longest, self.leaving)
 
     def move(self, weights: Weights) -> int:
         """An upper bound of the move of a round's rows when one record changes from any cell to any other."""
@@ -114,7 +122,7 @@ def reach(room: Space, assignment: Assignment, power: int, blocks: int = FINE) -
         inside = max(inside, min(box, 2**power * far))
     found.sort()
     across = found[-1] + found[-2] if len(found) > 1 else None
-    return Reach(inside, across, found[-1] if room.has_special else None)
+    return Reach(inside, across, found[-1], found[-1] if room.has_special else None)
 
 
 def _sides(count: list[int], blocks: int) -> list[int]:

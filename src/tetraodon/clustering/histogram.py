@@ -29,7 +29,6 @@ from ..mechanisms import Identity, Ordered
 from ..mechanisms.select import price
 from ..mechanisms.strategy import Noisy, Strategy
 from ..mechanisms.variance import Floats
-from ..phrases import between
 from ..queries import Histogram
 from ..sensitivity import Move, Neighbourhood, Term
 from ..workload import Resolved, resolve
@@ -37,7 +36,7 @@ from .declared import FromHistogram
 from .grid import Grid, grid
 from .lloyd import STARTS, cluster, on_simplex, squares
 from .query import KMeans
-from .released import Clusters, Way
+from .released import Clusters, Way, kept
 from .simulate import Sample, drawn
 from .space import Space
 
@@ -198,8 +197,7 @@ def binned(query: KMeans, room: Space, along: int) -> Histogram:
         assert not isinstance(attribute, Categorical)
         if cells > 1:
             bins[name] = cells if isinstance(attribute, Point) else cells * attribute.width
-    where = {n: between(v, "kmeans.where") for n, v in query.to_spec().get("where", {}).items()}
-    return Histogram(*query.attributes, where=where, bins=bins)
+    return Histogram(*query.attributes, where=kept(query), bins=bins)
 
 
 def histogram_way(

@@ -41,6 +41,7 @@ class Rounds:
         radius: shape (d,), whole: residuals are clipped to ± this.
         loss: of all rounds together; each spends an equal share.
         blocks: how finely costs are bounded.
+        is_filtered: whether some records count nowhere, so that one may come in or go.
     """
 
     k: int
@@ -48,6 +49,7 @@ class Rounds:
     radius: Ints
     loss: Loss
     blocks: int = FINE
+    is_filtered: bool = False
 
     @property
     def power(self) -> int:
@@ -98,6 +100,8 @@ def start(room: Space, k: int) -> Ints:
 def scales(rounds: Rounds, room: Space, assignment: Assignment) -> tuple[Fraction, Fraction]:
     """Noise scales of sizes and of sums such that a round spends its share on any pair of cells (Laplace scales; σ² for ρ)."""
     told = reach(room, assignment, rounds.power, rounds.blocks)
+    if rounds.is_filtered:
+        told = told.twice
     weights = rounds.weights(told.move(Weights(0, 1)))
     base = Fraction(max(1, told.move(weights))) / rounds.each
     if rounds.power == 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ..axes import Ints
 from ..domain import Domain
 from ..loss import Loss
 from ..mechanisms.variance import Floats
+from ..phrases import between
 from ..queries import Histogram
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows, stacked
 from ..workload import Resolved, resolve
@@ -180,9 +182,14 @@ class Way:
         return float(told(scale, Fraction(95, 100)))
 
 
-def every_cell(room: Space, whole: Domain) -> Resolved:
-    """The complete histogram of the clustered attributes."""
-    return resolve(Histogram(*room.domain.names), whole)
+def every_cell(query: KMeans, whole: Domain, bins: Mapping[str, Any] | None = None) -> Resolved:
+    """The complete histogram of the clustered attributes, or a coarser one, of the records that the query's filter keeps."""
+    return resolve(Histogram(*query.attributes, where=kept(query), bins=bins), whole)
+
+
+def kept(query: KMeans) -> dict[str, Any]:
+    """The query's filter, as a ``Histogram`` takes it."""
+    return {n: between(v, "kmeans.where") for n, v in query.to_spec().get("where", {}).items()}
 
 
 def as_cells(told: Resolved, hood: Neighbourhood, power: int) -> tuple[Term, Move]:
@@ -195,13 +202,14 @@ def as_cells(told: Resolved, hood: Neighbourhood, power: int) -> tuple[Term, Mov
     return term, stacked([term], hood, power)
 
 
-def places(room: Space, counts: Counts) -> tuple[Ints, Ints]:
-    """Cells that hold records, and how many each holds; places alone. Private."""
-    codes, numbers = [], []
+def places(room: Space, cells: Resolved, counts: Counts) -> tuple[Ints, Ints]:
+    """Cells of the space that hold records which the filter keeps, and how many each holds; places alone. Private."""
+    codes: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    numbers: list[Ints] = [np.zeros(0, dtype=np.int64)]
     for code, number in counts.items():
-        _, inside = room.places(code)
-        codes.append(code[inside])
-        numbers.append(number[inside])
-    if not codes:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        told = dict(zip(counts.domain.names, counts.domain.decode(code), strict=True))
+        at = room.domain.encode([told[n] for n in room.domain.names])
+        kept = room.places(at)[1] & (cells.place(code)[0] >= 0)
+        codes.append(at[kept])
+        numbers.append(number[kept])
     return np.concatenate(codes), np.concatenate(numbers)

@@ -88,9 +88,9 @@ class Choice:
 
     def in_rounds(self, mechanism: InRounds) -> list[RoundsWay]:
         """The best number of rounds and radius that the declaration allows."""
-        if self.query.where or (self.loss.unit == "rho" and not self.hood.is_plain):
+        if self.loss.unit == "rho" and not self.hood.is_plain:
             return []
-        cells = every_cell(self.room, self.whole)
+        cells = every_cell(self.query, self.whole)
         term, move = as_cells(cells, self.hood, 1 if self.loss.unit == "epsilon" else 2)
         if not move.value:
             return []
@@ -111,14 +111,17 @@ class Choice:
 
     def by_blocks(self, mechanism: WholeBlocks) -> list[BlocksWay]:
         """Whole blocks, where the policy has some."""
-        if self.query.where or not self.hood.is_plain:
+        if not self.hood.is_plain:
             return []
         pieces = blocks(self.room, self.hood.graph.project(self.room.domain.names), self.whole)
         if pieces is None:
             return []
-        cells = every_cell(self.room, self.whole)
+        counted, told = as_cells(every_cell(self.query, self.whole, pieces.bins), self.hood, 1)
+        if told.value:  # a filter on what is secret: sizes may change
+            return []
+        cells = every_cell(self.query, self.whole)
         term, move = as_cells(cells, self.hood, 1 if self.loss.unit == "epsilon" else 2)
-        way = BlocksWay(mechanism, self.query, self.room, self.loss, inf, pieces, cells, move, term)
+        way = BlocksWay(mechanism, self.query, self.room, self.loss, inf, pieces, counted, cells, move, term)
         return [replace(way, ratio=self.scored(way))]
 
     def found(self, mechanism: Clustering) -> Iterator[AnyWay]:
@@ -183,8 +186,8 @@ def price(mechanism: object, query: KMeans, whole: Domain, hood: Neighbourhood, 
         return min(found, key=lambda w: w.ratio)
     reasons = {
         FromHistogram: "more than 2^14 blocks; ask for fewer along a side",
-        InRounds: "needs secret values, no filter, a loss whose noise fits 64-bit integers and, for rho, no constraints that "
+        InRounds: "needs secret values, a loss whose noise fits 64-bit integers and, for rho, no constraints that "
         "an edge can break",
-        WholeBlocks: "needs a policy that discloses the block of every record, no filter and no constraints",
+        WholeBlocks: "needs a policy that discloses the block of every record, and no constraints",
     }
     raise SpecificationError(f"mechanism {next(iter(mechanism.to_spec()))!r}: {reasons[type(mechanism)]}.")

@@ -13,6 +13,8 @@ import numpy as np
 
 from .. import noise
 from ..axes import Ints
+from ..disclosure import filter_text
+from ..domain import Domain
 from ..errors import Unsupported
 from ..exact import show
 from ..loss import Loss
@@ -41,7 +43,7 @@ class RoundsWay(Way):
     the complete histogram at half the loss says so under every policy.
 
     Attributes:
-        cells: the complete histogram.
+        cells: the complete histogram of the records that the filter keeps.
         cell_move: its largest move between neighbours.
     """
 
@@ -53,6 +55,11 @@ class RoundsWay(Way):
     @property
     def resolved(self) -> Resolved:
         return self.cells
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes that are read."""
+        return self.cells.domain
 
     @property
     def move(self) -> Move:
@@ -69,7 +76,7 @@ class RoundsWay(Way):
         assert count is not None and share is not None
         radius = np.array([max(1, ceil(share * e)) for e in self.room.extents.tolist()], dtype=np.int64)
         each = self.loss.amount * 2 / Fraction(self.move.value)
-        return Rounds(self.query.k, count, radius, Loss(self.loss.unit, each), blocks)
+        return Rounds(self.query.k, count, radius, Loss(self.loss.unit, each), blocks, self.cells.is_filtered)
 
     @property
     def n_exact(self) -> int:
@@ -98,7 +105,7 @@ class RoundsWay(Way):
 
     def tabulate(self, counts: Counts) -> tuple[Ints, Ints]:
         """Places that hold records, and how many. Private."""
-        codes, numbers = places(self.room, counts)
+        codes, numbers = places(self.room, self.cells, counts)
         return self.room.places(codes)[0], numbers
 
     def observe(self, table: tuple[Ints, Ints], total: int, reserve: noise.Reserve) -> tuple[Found, int]:
@@ -164,6 +171,7 @@ class BlocksWay(Way):
     """
 
     blocks: Blocks
+    counted: Term
     cells: Resolved
     cell_move: Move
     cell_term: Term
@@ -172,6 +180,11 @@ class BlocksWay(Way):
     @property
     def resolved(self) -> Resolved:
         return self.cells
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes that are read."""
+        return self.cells.domain
 
     @property
     def scale(self) -> Fraction | None:
@@ -193,7 +206,7 @@ class BlocksWay(Way):
     @property
     def exact_terms(self) -> tuple[Term, ...]:
         """What is observed exactly."""
-        return (self.blocks.term,)
+        return (self.counted,)
 
     @property
     def n_exact(self) -> int:
@@ -217,7 +230,7 @@ class BlocksWay(Way):
 
     def tabulate(self, counts: Counts) -> tuple[Ints, Ints]:
         """Cells that hold records, and how many. Private."""
-        return places(self.room, counts)
+        return places(self.room, self.cells, counts)
 
     def observe(self, table: tuple[Ints, Ints], total: int, reserve: noise.Reserve) -> tuple[Found, int]:
         """Exact numbers of records per block, then the noisy sums of the clusters that these define."""
@@ -269,9 +282,9 @@ class BlocksWay(Way):
 
     def disclosed(self) -> list[str]:
         """In words, what is published exactly because the policy does not hold it secret."""
-        names = ", ".join(self.room.domain.names)
+        names, kept = ", ".join(self.room.domain.names), filter_text(self.query)
         return [
-            f"the number of records in every one of the {self.blocks.count} blocks of {names} that the policy discloses"
+            f"the number of records{kept} in every one of the {self.blocks.count} blocks of {names} that the policy discloses"
         ]
 
 
