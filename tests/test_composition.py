@@ -17,6 +17,7 @@ import pytest
 from oracle import brute, composed, constrained
 
 import tetraodon as td
+from tetraodon import composition
 from tetraodon.charges import cost_spec
 from tetraodon.composition import in_force, loss_under
 from tetraodon.entries import Charge
@@ -130,14 +131,18 @@ def some_sequence(rng: np.random.Generator, domain: Any, unit: str, exact: bool)
     return made
 
 
+@pytest.mark.parametrize("work", [0, 10**6], ids=["sums", "together"])
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
-@pytest.mark.parametrize("seed", range(2))
-def test_joint_losses_are_never_below_the_truth(seed: int, unit: str, record_property: Any) -> None:
-    """Releases under different policies, composed under yet another one with or without known counts."""
-    rng, ratios, refused, infinite = np.random.default_rng([seed, len(unit)]), [], 0, 0
-    for _ in range(40 * EFFORT):
+def test_joint_losses_are_never_below_the_truth(
+    unit: str, work: int, monkeypatch: pytest.MonkeyPatch, record_property: Any
+) -> None:
+    """Releases under different policies, composed under yet another one with or without known counts; as sums by secret
+    and by filter, and change by change."""
+    monkeypatch.setattr(composition, "SMALL_WORK", work)
+    rng, ratios, refused, infinite = np.random.default_rng(len(unit)), [], 0, 0
+    for _ in range(80 * EFFORT):
         case = constrained.drawn(rng, most=400)
-        policy = case.policy() if rng.random() < 0.7 else td.Policy(case.domain, case.secrets)
+        policy = case.policy() if rng.random() < 0.5 else td.Policy(case.domain, case.secrets)
         facts = case.predicates if policy.constraints else []
         made = some_sequence(rng, case.domain, unit, exact=rng.random() < 0.3)
         true = max(
@@ -153,8 +158,9 @@ def test_joint_losses_are_never_below_the_truth(seed: int, unit: str, record_pro
         if true:
             ratios.append(float(found.value / true))
     told = f"{len(ratios)} sequences, mean ratio {np.mean(ratios):.3f}, refused {refused}"
+    print(told)
     record_property("tally", told)
-    assert not infinite and refused < len(ratios) and np.mean(ratios) < 1.6
+    assert not infinite and refused < len(ratios) and np.mean(ratios) < (1.3 if unit == "epsilon" else 2.0)
 
 
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
@@ -373,6 +379,13 @@ def test_what_went_out_exactly_binds_later_policies() -> None:
     assert [e.kind for e in ledger.entries] == ["created", "policy"]
 
 
+def test_releases_that_were_only_exact_compose_to_nothing() -> None:
+    nothing = td.Policy(SIX, td.Nothing())
+    charges = [published(name, nothing, td.Histogram("a")) for name in "xyz"]
+    assert loss_under(nothing, charges).value == 0
+    assert loss_under(td.Policy(SIX, td.Partition(blocks=6)), charges).value == 0
+
+
 def test_one_count_with_two_answers_is_refused() -> None:
     made = [
         td.Policy(SIX, td.Full(), constraints=[td.CountConstraint({"a": [0]}, answer=answer)])
@@ -473,8 +486,6 @@ def test_gaussian_releases_add_squares() -> None:
 
 def test_long_accounts_go_on_where_they_are_too_large_to_go_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """Later releases leave earlier runs as they are: the account grows by each release's own loss at most."""
-    from tetraodon import composition
-
     monkeypatch.setattr(composition, "SMALL_WORK", 60)
     policy, other = td.Policy(SIX, td.Within(1)), td.Policy(SIX, td.Within(2))
     rng, charges, last = np.random.default_rng(3), list[Charge](), Fraction(0)

@@ -12,7 +12,9 @@ import pytest
 
 import tetraodon as td
 from tetraodon.errors import BudgetError, PolicyError, SpecificationError
-from tetraodon.ledger import verify
+from tetraodon.ledger import Ledger, verify
+from tetraodon.planning import ledger_text, ledger_told
+from tetraodon.zcdp import epsilon_of
 
 DOMAIN = td.Domain(
     region=td.Categorical(["n", "s"], other="elsewhere"),
@@ -159,6 +161,32 @@ def test_accounts_in_rho(tmp_path: Path) -> None:
     ]
     assert (told["unit"], told["delta"], told["total"]) == ("rho", "0.000001", "0.5")
     assert verify(path).ok
+
+
+def test_a_ledger_in_words_and_in_plain_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    made = session(epsilon=None, rho="0.5", delta="1e-6", ledger=path)
+    made.release(td.CDF("age"), rho="0.125")
+    made.release(td.Histogram("sex"), epsilon="0.1")
+    session(td.AttributeWise(age=td.Within(3)), epsilon=None, rho="0.5", delta="1e-6", ledger=path)
+    told = ledger_told(Ledger.read(path))
+    assert (told["unit"], told["total"], told["delta"]) == ("rho", "0.5", "0.000001")
+    assert told["epsilon"]["total"] >= epsilon_of("0.5", "1e-6") > told["epsilon"]["total"] - 0.001
+    first, second = told["policies"]
+    assert first["loss"] == {"age": "0.125", "sex": "0.005"} and first["largest"] == "0.125"
+    assert list(second["loss"]) == ["age"] and (second["row"], second["all_known_counts"]) == (6, False)
+    assert [row["kind"] for row in told["rows"]] == [
+        "created",
+        "charge",
+        "published",
+        "charge",
+        "published",
+        "policy",
+    ]
+    text = ledger_text(Ledger.read(path))
+    assert "rho 0.125 of 0.5 spent, 0.375 left" in text or "spent" in text
+    assert "with delta 0.000001: epsilon" in text and "age 0.125, sex 0.005" in text
+    assert text.count("in force since row") == 2 and "histogram-sex: epsilon 0.1" in text
 
 
 def test_an_account_in_epsilon_has_no_gaussian_releases() -> None:

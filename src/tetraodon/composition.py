@@ -291,6 +291,8 @@ def _chunks(charges: Sequence[Keyed], policy: Keyed) -> list[tuple[Keyed, ...]]:
 
 def _work(terms: Sequence[Term], hood: Neighbourhood) -> int:
     """How many moves there are to go through, at most."""
+    if not terms:
+        return 0
     graph = hood.graph
     if not hood.is_plain:
         assert hood.classes is not None
