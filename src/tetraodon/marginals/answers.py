@@ -57,18 +57,13 @@ def table_answers(strategy: MarginalStrategy, noisy: Noisy) -> TableAnswers:
     return TableAnswers(values, lower, upper, linear=linear, tables=tables)
 
 
-def table_name(asked: Asked, table: Axes) -> str:
-    """What the published file calls a table."""
-    return " by ".join(asked.names(table))
-
-
 def table_columns(asked: Asked, answers: TableAnswers) -> dict[str, Column]:
     """One long table: the name of the table, every attribute (empty where the table does not have it), then the numbers.
 
     In a spreadsheet a filter on the first column shows one table with its own columns filled; one file is sent, hashed and
     checked as a whole, and an empty attribute means that the count runs over all its values.
     """
-    names = [table_name(asked, t) for t in asked.tables]
+    names = [asked.title(t) for t in asked.tables]
     sizes = [cells(asked.shape, t) for t in asked.tables]
     columns: dict[str, Column] = {"table": np.repeat(np.array(names, dtype=object), sizes)}
     for axis, grouping in enumerate(asked.groupings):

@@ -69,6 +69,10 @@ class Asked:
         """The attributes of a table."""
         return tuple(self.groupings[i].name for i in table)
 
+    def title(self, table: Axes) -> str:
+        """What the published file calls a table."""
+        return " by ".join(self.names(table))
+
     def term(self, table: Axes, weight: int = 1, factor: Fraction = Fraction(1)) -> Term:
         """A table as rows of the histogram that it is, one for each cell; () is the number of all records that the filter keeps."""
         if table not in self._held:
@@ -156,6 +160,12 @@ def ask(query: Marginals, whole: Domain) -> Asked:
         query, whole, whole.select(*shown, *(n for n, _ in filters)), groupings, tuple(filters),
         tuple(tuple(axis[n] for n in t) for t in tables),
     )  # fmt: skip
+    called = [asked.title(t) for t in asked.tables]
+    if len(set(called)) < len(called):
+        twice = next(n for i, n in enumerate(called) if n in called[:i])
+        raise SpecificationError(
+            f"marginals: two tables would be called {twice!r}; declare an attribute under another name with column=."
+        )
     if asked.n_cells > MAX_CELLS:
         raise Unsupported(
             "marginals: more than 2·10^7 cells would have to be published; use coarser bins or fewer tables."
