@@ -292,6 +292,23 @@ def test_an_interval_that_holds_everything_does_not_set_the_scale() -> None:
     assert within((tame,)) == ((tame,), "")
 
 
+def test_numbers_that_public_counts_settle_are_neither_rounded_nor_given_an_error(tmp_path: Path) -> None:
+    """The range is known to hold 543 records; the other end of the same chart is noisy to about a hundred."""
+    known = td.CountConstraint({"age": (0, 9)}, answer=543)
+    rows = {"age": [0] * 543 + [15] * 1457, "sex": ["f"] * 2000, "job": ["a"] * 2000}
+    policy = td.Policy(DOMAIN, td.AttributeWise(SECRETS), constraints=[known])
+    session = td.Session(td.Table(rows, DOMAIN), policy, epsilon=1)
+    query = td.Ranges("age", [(0, 9), (0, 4), (12, 19)])
+    made = session.release_all([Request(query, epsilon("0.1"), "ranges")])
+    page = render(publish(tmp_path, [(made[0], ("csv",))], session.context))
+    assert made[0].values[0] == 543 and made[0].spent.amount == Fraction("0.1")
+    assert re.search(r"<text[^>]*>543</text>", page)
+    assert "Numbers without an interval are settled by public counts." in page
+    odds = next(line.text for line in six(read(tmp_path / "manifest.json")) if line.key == "odds")
+    assert "(the number of records with age from 0 to 9)" in odds and "1.11 (e<sup>0.1</sup>)" in odds
+    assert "The number of records with age from 0 to 9: 543." in told(page)
+
+
 def test_mechanisms_of_one_kind_go_by_what_tells_them_apart(tied: tuple[Path, list[td.Release]]) -> None:
     entry = next(e for e in read(tied[0]).entries if e.name == "pairs")
     shown = names(entry.considered)

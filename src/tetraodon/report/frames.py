@@ -118,8 +118,16 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
 
 
 def typical(groups: Sequence[Group]) -> float:
-    """The median half-width: all numbers of a chart are rounded alike."""
-    return float(np.median(np.concatenate([g.reach for g in groups])))
+    """The median half-width of what is not exact: all numbers of a chart that have an error are rounded alike."""
+    found = np.concatenate([g.reach for g in groups])
+    return float(np.median(found[found > 0])) if (found > 0).any() else 0.0
+
+
+def shown(group: Group, at: int, half: float) -> str:
+    """One published number, rounded by an error of ``half`` unless it is exact."""
+    if group.told is not None:
+        return group.told[at]
+    return rounded(float(group.value[at]), half if group.reach[at] > 0 else 0.0)
 
 
 def within(groups: tuple[Group, ...]) -> tuple[tuple[Group, ...], str]:
@@ -148,7 +156,6 @@ def marks(axis: Axis, groups: Sequence[Group]) -> tuple[list[Row], list[str], li
     half = typical(groups)
     for g, name in zip(groups, names, strict=True):
         for i, label in enumerate(labels):
-            told = g.told[i] if g.told is not None else rounded(float(g.value[i]), half)
             rows.append(
                 {
                     "c": label,
@@ -156,7 +163,7 @@ def marks(axis: Axis, groups: Sequence[Group]) -> tuple[list[Row], list[str], li
                     "v": g.value[i],
                     "l": g.lower[i],
                     "u": g.upper[i],
-                    "t": short(told, 24),
+                    "t": short(shown(g, i, half), 24),
                 }
             )
     return rows, names, labels
@@ -166,7 +173,7 @@ def said(axis: Axis, groups: Sequence[Group]) -> str:
     """The published numbers in words, as many as a listener can bear."""
     half = typical(groups)
     told = [
-        f"{g.label + ', ' if g.label else ''}{name}: {g.told[i] if g.told else rounded(float(g.value[i]), half)}"
+        f"{g.label + ', ' if g.label else ''}{name}: {shown(g, i, half)}"
         for g in groups
         for i, name in enumerate(axis.labels)
     ]

@@ -176,10 +176,19 @@ def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) ->
     )
 
 
+def is_settled(entry: Entry, sheet: Sheet) -> bool:
+    """Whether public counts make some numbers of a noisy table exact."""
+    if entry.loss.is_zero or entry.rule.endswith("edges") or sheet.entry.word not in (*COUNTED, "linear"):
+        return False
+    return any(bool(((g.reach == 0) & (g.value > 0)).any()) for g in sheet.view.groups)
+
+
 def _figure(prefix: str, entry: Entry, sheet: Sheet) -> str:
     """One published table, drawn."""
     shown = drawing(sheet.entry, sheet.view)
     notes = "".join(f" <span>{safe(note)}</span>" for note in shown.notes)
+    if is_settled(entry, sheet):
+        notes += " <span>Numbers without an interval are settled by public counts.</span>"
     sure = (
         f" with {percent(entry.coverage)} intervals"
         if sheet.entry.half_width != 0 and not entry.loss.is_zero
