@@ -278,6 +278,9 @@ def test_wrong_questions_are_refused_with_the_place() -> None:
     ):
         with pytest.raises(SpecificationError, match=text):
             ask(query, domain)
+    odd = td.Domain({n: td.Integer(0, 1) for n in ("a", "b", "a by b")})
+    with pytest.raises(SpecificationError, match="two tables would be called 'a by b'"):
+        ask(Marginals([("a", "b"), ("a by b",)]), odd)
     with pytest.raises(SpecificationError, match="no attribute in these tables 'sex'"):
         Marginals(1, of=["age"], bins={"sex": 1})
     with pytest.raises(SpecificationError, match="measured"):

@@ -224,7 +224,7 @@ class MarginalStrategy:
         for part in self.parts:
             scale = self.scale(part)
             if scale is not None:
-                names = " by ".join(self.asked.names(part.table))
+                names = self.asked.title(part.table)
                 found.append(
                     {"rows": names, "scale": show(scale), "number": cells(self.asked.shape, part.table)}
                 )
