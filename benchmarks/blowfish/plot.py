@@ -53,7 +53,7 @@ class Look:
         across: small plots in a row.
         log_x: whether the x axis is logarithmic.
         one_scale: whether all small plots share the span of their y axes.
-        top: what is above is cut off.
+        top: what is above is drawn there.
     """
 
     title: str
@@ -75,12 +75,13 @@ def draw(rows: Sequence[Row], look: Look, path: Path) -> Path:
     import altair as alt
     import vl_convert
 
+    rows = [r | {key: min(r[key], look.top) for key in ("y", "low", "high") if key in r} for r in rows]
     facets = list(dict.fromkeys(str(row["facet"]) for row in rows))
-    everything = _span(rows, look.top)
+    everything = _span(rows)
     plots = []
     for at, facet in enumerate(facets):
         mine = [r for r in rows if str(r["facet"]) == facet]
-        span = everything if look.one_scale else _span(mine, look.top)
+        span = everything if look.one_scale else _span(mine)
         plots.append(_plot(mine, facet, look, span, at % look.across == 0))
     chart = alt.vconcat(
         alt.concat(*plots, columns=look.across, spacing=18).resolve_scale(color="shared"),
@@ -102,9 +103,9 @@ def draw(rows: Sequence[Row], look: Look, path: Path) -> Path:
     return path
 
 
-def _span(rows: Sequence[Row], top: float) -> tuple[float, float]:
+def _span(rows: Sequence[Row]) -> tuple[float, float]:
     heights = [v for r in rows for v in (r["y"], r.get("low", r["y"]), r.get("high", r["y"])) if v > 0]
-    return min(heights) / 1.15, min(max(heights), top) * 1.15
+    return min(heights) / 1.15, max(heights) * 1.15
 
 
 def _rounded(number: re.Match[str]) -> str:
@@ -137,11 +138,7 @@ def _plot(rows: Sequence[Row], facet: str, look: Look, span: tuple[float, float]
             base = _base(spread).encode(
                 x=x, y=alt.Y("low:Q", scale=scale, axis=axis), y2=alt.Y2("high:Q"), color=colour
             )
-            bars = (
-                base.mark_rule(strokeWidth=1, clip=True)
-                if curve.mark == "points"
-                else base.mark_area(opacity=0.14, clip=True)
-            )
+            bars = base.mark_rule(strokeWidth=1) if curve.mark == "points" else base.mark_area(opacity=0.14)
             layers.append(bars)
         base = _base(mine).encode(x=x, y=y, color=colour)
         if curve.mark == "points":
@@ -150,7 +147,7 @@ def _plot(rows: Sequence[Row], facet: str, look: Look, span: tuple[float, float]
             )
         else:
             dash = [4, 3] if curve.mark == "dashed" else [1, 0]
-            layers.append(base.mark_line(strokeWidth=1.6, strokeDash=dash, clip=True))
+            layers.append(base.mark_line(strokeWidth=1.6, strokeDash=dash))
     title = alt.TitleParams(facet, fontSize=11.5, anchor="start", color=INK)
     return alt.layer(*layers).properties(width=look.width, height=look.height, title=title)
 
