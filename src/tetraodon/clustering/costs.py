@@ -15,7 +15,7 @@ The price of a round is the largest move over **all** pairs of cells, edges or n
 at most its share under every policy. Under a threshold policy little is lost by that: at the faces of the box residuals are
 long on both sides of a boundary. With four random centroids and edges of up to an eighth of a side, the longest edge across a
 boundary was within 3 % of the longest pair in a cube (median of 30; at most 9 %) and 5 % in a square (at most 31 %); with
-residuals clipped to a quarter of the side they agree. Along a line the gap is wider (18 %), but there cumulative counts, which
+residuals clipped to a quarter of the side they agreed in most draws. Along a line the gap is wider (18 %), but there cumulative counts, which
 do profit from thresholds, do better than rounds.
 """
 
