@@ -36,6 +36,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/cdf.py
 	$(BIN)/python -m benchmarks.blowfish.figure2
+	$(BIN)/python -m benchmarks.blowfish.pairs
 	$(BIN)/python benchmarks/counts.py
 
 $(VENV)/.made:
