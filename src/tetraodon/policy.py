@@ -125,7 +125,7 @@ class Policy:
             asked = ask(query, self.domain)
             return describe(joint_move(asked, every_part(asked), hood, power))
         resolved = resolve(query, self.domain)
-        layers = query_layers(resolved)
+        layers = query_layers(resolved, power)
         if reading == "edges" and not hood.is_plain:
             move = edges_only(resolved, hood, layers, power)
         else:

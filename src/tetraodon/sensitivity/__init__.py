@@ -47,8 +47,8 @@ class Sensitivity:
     rule: str
 
 
-def query_layers(resolved: Resolved) -> tuple[Layer, ...]:
-    """The rows of the query itself along its axis, in units of 1/denominator of the answer's unit."""
+def query_layers(resolved: Resolved, power: int = 1) -> tuple[Layer, ...]:
+    """The rows of the query itself along its axis, in units of 1/denominator of the answer's unit (of its square, for power 2)."""
     size, asked = resolved.n_positions, resolved.workload
     if isinstance(asked, Cells):
         return (rows.Blocks(size),)
@@ -59,7 +59,7 @@ def query_layers(resolved: Resolved) -> tuple[Layer, ...]:
     if isinstance(asked, SomeRanges):
         return (rows.Ranges(size, asked.lows, asked.highs),)
     if resolved.query.word == "mean":  # a sum in units of 1/denominator, then a plain count
-        return rows.Matrix(asked.matrix[:1]), rows.Matrix(asked.matrix[1:], asked.denominator)
+        return rows.Matrix(asked.matrix[:1]), rows.Matrix(asked.matrix[1:], asked.denominator**power)
     return (rows.Matrix(asked.matrix),)
 
 

@@ -5,7 +5,7 @@ from its old class to its new one. An irreducible change is a loop, one simple c
 whose net effect on class counts is +u or −u, which splits into exactly P simple paths (m·u with m ≥ 2 falls apart: its paths
 collapse to an m-regular bipartite graph, which has a perfect matching; König 1916). A bundle moves the rows A by at most
 
-    ‖A·u_rep‖ + Σ_C |u_C|·max over v ∈ C of ‖A(e_v − e_rep)‖ + W,
+    min( ‖A·u_rep‖ + Σ_C |u_C|·max over v ∈ C of ‖A(e_v − e_rep)‖ ; Σ_C |u_C|·max over v ∈ C of ‖A e_v‖ ) + W,
     W = Σ over C with u_C = 0 of P·diam(C) + S(sources) + S(sinks),
 
 u_rep = Σ_C u_C e_rep(C) for one value of each class, and S(I) = Σ of |u_i|·diam_j over i before j with I sorted by diam/|u|, the
@@ -41,8 +41,10 @@ def bundle_cost(terms: Sequence[Term], kinds: Kinds, spread: Spread, power: int)
     if any(spread.by_record):
         # Every arc counts in full: P paths, each of at most #classes − 1 arcs.
         return spread.pair * Fraction(paths * (classes.count - 1)) ** power
-    weights = [(1, _of_direction(terms, kinds, u, power))]
-    weights += [(abs(c), radius) for c, radius in zip(u, _radii(terms, kinds), strict=True)]
+    near = [(1, _of_direction(terms, kinds, u, power))]
+    near += [(abs(c), radius) for c, radius in zip(u, _farthest(terms, kinds), strict=True)]
+    plain = [(abs(c), norm) for c, norm in zip(u, _norms(terms, kinds), strict=True)]
+    weights = min(near, plain, key=lambda told: root_sum([k**power * v for k, v in told], power))
     weights += [(paths, d) for c, d in zip(u, spread.diameters, strict=True) if c == 0]
     for sign in (1, -1):
         # Smith's order: the worst one for passing through.
@@ -72,7 +74,20 @@ def _of_direction(terms: Sequence[Term], kinds: Kinds, u: Sequence[int], power: 
     return total
 
 
-def _radii(terms: Sequence[Term], kinds: Kinds) -> list[Fraction]:
+def _norms(terms: Sequence[Term], kinds: Kinds) -> list[Fraction]:
+    """Per class, the largest norm of the column of one of its values (a bound for several terms)."""
+    ends = np.append(kinds.heads, len(kinds.cells))
+    found = [Fraction(0)] * len(kinds.heads)
+    for i, term in enumerate(terms):
+        size = term.resolved.n_positions
+        position = np.where(kinds.places[:, i] < 0, size, kinds.places[:, i] % size)
+        norm = rows.difference(term.layers, position, np.full(len(position), size, dtype=np.int64))
+        for c, (low, high) in enumerate(pairwise(ends)):
+            found[c] += int(norm[low:high].max()) * term.factor
+    return found
+
+
+def _farthest(terms: Sequence[Term], kinds: Kinds) -> list[Fraction]:
     """Per class, the largest move between its representative and another of its values (a bound for several terms)."""
     ends = np.append(kinds.heads, len(kinds.cells))
     found = [Fraction(0)] * len(kinds.heads)

@@ -29,6 +29,7 @@ class Kinds:
         cells: shape (kinds,): a cell of each kind.
         label: shape (kinds,): its class.
         places: shape (kinds, releases): group·positions + position, −1 for nowhere.
+        positions: of the first release.
     """
 
     hood: Neighbourhood
@@ -37,6 +38,7 @@ class Kinds:
     cells: Ints
     label: Ints
     places: Ints
+    positions: int = 1
 
     @property
     def is_few(self) -> bool:
@@ -59,6 +61,15 @@ class Kinds:
             x, y = self.number[a], self.number[b]
             found[x, y] = found[y, x] = True
         return found
+
+    @cached_property
+    def are_apart(self) -> bool:
+        """Whether no group of the only release holds values of two classes that have several kinds."""
+        kinds_in = np.bincount(self.label)
+        size = self.positions
+        held = (self.places[:, 0] >= 0) & (kinds_in[self.label] > 1)
+        pairs = np.unique(np.stack([self.places[held, 0] // size, self.label[held]], axis=1), axis=0)
+        return len(np.unique(pairs[:, 0])) == len(pairs)
 
     def moves(self, term: Term) -> Ints:
         """Shape (kinds, kinds): weighted move of one term between two kinds."""
@@ -92,5 +103,8 @@ def kinds_of(resolved: tuple[Resolved, ...], hood: Neighbourhood) -> Kinds:
         pair = number * (r.n_groups * r.n_positions + 1) + place + 1  # sorted by class first
         _, number = np.unique(pair, return_inverse=True)
     _, first = np.unique(number, return_index=True)
+    positions = resolved[0].n_positions if resolved else 1
     listed = np.stack(places, axis=1) if places else np.zeros((domain.size, 0), dtype=np.int64)
-    return Kinds(hood, domain, number.astype(np.int64), first.astype(np.int64), label[first], listed[first])
+    return Kinds(
+        hood, domain, number.astype(np.int64), first.astype(np.int64), label[first], listed[first], positions
+    )

@@ -23,6 +23,7 @@ from ..axes import Axis, Ints
 from ..errors import Unsupported
 from ..lattice import Grid
 from .gram import exact_gram
+from .joint import Joint
 
 Edge = tuple[int, int]
 MAX_WORK = 400_000_000
@@ -187,6 +188,8 @@ def weighed(layers: tuple[Layer, ...], table: Ints, power: int) -> int:
                 (layer.lows, layer.highs) if layer.lows is not None else np.triu_indices(layer.size + 1, 1)
             )
             moved = prefix[:, highs] - prefix[:, lows]
+        elif isinstance(layer, Joint):
+            moved = layer.applied(table)
         else:
             assert isinstance(layer, Matrix)
             moved = table @ layer.matrix.T
@@ -196,7 +199,7 @@ def weighed(layers: tuple[Layer, ...], table: Ints, power: int) -> int:
 
 def squared(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     """The same rows with squared moves; rows of zeros and ones move alike either way."""
-    return tuple(replace(x, power=2) if isinstance(x, Matrix) else x for x in layers)
+    return tuple(replace(x, power=2) if isinstance(x, Matrix | Joint) else x for x in layers)
 
 
 def ceiling(layer: Layer) -> int:
@@ -210,7 +213,7 @@ def ceiling(layer: Layer) -> int:
         most = np.abs(layer.matrix).max(axis=1, initial=0).tolist()
         total: int = sum((2 * int(v)) ** layer.power for v in most)
         return layer.weight * total
-    return 2 * layer.weight
+    return layer.ceiling if isinstance(layer, Joint) else 2 * layer.weight
 
 
 def largest_norm(layers: tuple[Layer, ...]) -> tuple[int, int]:

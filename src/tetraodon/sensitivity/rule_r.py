@@ -20,13 +20,12 @@ docs/sensitivity.md. Moves are exact; for Gaussian noise squared norms are added
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..axes import Axis, Ints
 from ..quotient import quotient
@@ -35,6 +34,8 @@ from .arithmetic import plain, root_sum
 from .bundle import bundle_cost
 from .classes import Classes, refusal
 from .cycles import MOST, Floats, heaviest_cycles, set_sums
+from .inner import Whole, inner_products, squares_of_many, squares_of_sets
+from .joint import Joint
 from .kinds import Kinds, kinds_of
 from .neighbours import Neighbourhood
 from .stack import Move, Term, along_edges
@@ -59,6 +60,8 @@ def known_counts(terms: Sequence[Term], hood: Neighbourhood, power: int) -> Move
     """
     classes = hood.classes
     assert classes is not None
+    # Rows that join groups are no table of groups: their bound adds up the moves of all changed records.
+    terms = [t if t.joint is None else replace(t, is_by_record=True) for t in terms]
     kinds = kinds_of(tuple(t.resolved for t in terms), hood)
     spread = Spread.of(terms, kinds, power)
     inside = _inside(terms, kinds, spread)
@@ -91,8 +94,8 @@ class Spread:
     power: int
     diameters: list[Fraction]
     pair: Fraction
-    moves: NDArray[np.object_] | Ints | None
-    parts: list[NDArray[np.object_] | Ints]
+    moves: Whole | None
+    parts: list[Whole]
     unit: int
     by_record: tuple[bool, ...]
 
@@ -102,7 +105,7 @@ class Spread:
         flags = tuple(t.is_by_record for t in terms)
         if not kinds.is_few:
             return Spread(power, diameters(terms, kinds), _largest_pair(terms, kinds), None, [], unit, flags)
-        parts: list[NDArray[np.object_] | Ints] = []
+        parts: list[Whole] = []
         for t in terms:
             whole = int(t.factor * unit)
             found = kinds.moves(t)
@@ -116,7 +119,7 @@ class Spread:
         return Spread(power, [Fraction(int(v), unit) for v in inner], pair, moves, parts, unit, flags)
 
 
-def _within(moves: NDArray[np.object_] | Ints, kinds: Kinds) -> list[int]:
+def _within(moves: Whole, kinds: Kinds) -> list[int]:
     """The largest entry of every class's own square."""
     ends = np.append(kinds.heads, len(kinds.cells))
     return [int(moves[a:b, a:b].max()) for a, b in pairwise(ends)]
@@ -163,7 +166,7 @@ def _inside_axes(terms: Sequence[Term], kinds: Kinds, bound: Move) -> Move:
         whole = kinds.hood.graph.axis(name)
         if len(patterns) > PAIRWISE or not whole.is_interval:
             continue
-        if axis is not None and axis.name == name:
+        if terms[0].joint is None and axis is not None and axis.name == name:
             runs = [_within_runs(whole, pattern) for pattern in patterns]
             if all(r is not None for r in runs):
                 found = [
@@ -213,7 +216,8 @@ def diameters(terms: Sequence[Term], kinds: Kinds) -> list[Fraction]:
 
 
 def _norms(term: Term) -> Ints:
-    positions = np.arange(term.resolved.n_positions, dtype=np.int64)
+    size = term.resolved.n_positions if term.joint is None else term.joint.size
+    positions = np.arange(size, dtype=np.int64)
     return rows.difference(term.layers, positions, np.full(len(positions), len(positions), dtype=np.int64))
 
 
@@ -221,6 +225,9 @@ def _spread(term: Term, places: Ints, norms: Ints) -> int:
     """max over two of these places of the move between them, or a bound."""
     size = term.resolved.n_positions
     inside = places[places >= 0]
+    if term.joint is not None:
+        leaving = int(norms[inside].max(initial=0)) if len(inside) < len(places) else 0
+        return max(leaving, _spread_joint(term.joint, inside, norms))
     group, position = inside // size, inside % size
     best = int(norms[position].max(initial=0)) if len(inside) < len(places) else 0
     tops = []
@@ -231,12 +238,22 @@ def _spread(term: Term, places: Ints, norms: Ints) -> int:
     return max(best, sum(sorted(tops)[-2:])) if len(tops) > 1 else best
 
 
+def _spread_joint(layer: Joint, cells: Ints, norms: Ints) -> int:
+    if len(cells) < 2:
+        return 0
+    if len(cells) > PAIRWISE:
+        return int(norms[cells].max()) * (4 if layer.power == 2 else 2)
+    a, b = np.triu_indices(len(cells), 1)
+    return int(rows.difference((layer,), cells[a], cells[b]).max())
+
+
 def _spread_along(layers: tuple[rows.Layer, ...], positions: Ints, size: int) -> int:
     if len(positions) < 2:
         return 0
     if len(positions) <= PAIRWISE:
         a, b = np.triu_indices(len(positions), 1)
-        return int(rows.difference(layers, positions[a], positions[b]).max())
+        most = int(rows.difference(layers, positions[a], positions[b]).max())
+        return most
     # Every position of the hull: no smaller than the class.
     low, high = int(positions.min()), int(positions.max())
     if (low, high) == (0, size - 1):
@@ -257,10 +274,21 @@ def _cycles(spread: Spread, kinds: Kinds) -> tuple[Fraction, str]:
     if any(spread.by_record):
         widest = [spread.pair] * most  # who moved is seen, so every arc counts in full
     closed = root_sum(widest, spread.power)
+    if spread.power == 2 and not any(spread.by_record):
+        closed = min(closed, _squares(spread, kinds, most))
     if hood.classes.count > MOST or spread.moves is None or kinds.joined is None:
         return closed, RULE
     sharp = _sharp(spread, kinds, most)
     return (sharp, SHARP) if sharp < closed * (1 - Fraction(1, 10**9)) else (closed, RULE)
+
+
+def _squares(spread: Spread, kinds: Kinds, most: int) -> Fraction:
+    """The bound of a squared norm by inner products; where kinds are many, classes in groups of their own are orthogonal."""
+    if spread.moves is not None:
+        return Fraction(squares_of_many(inner_products(spread.moves, kinds.heads), most), 2 * spread.unit)
+    if kinds.places.shape[1] == 1 and kinds.are_apart:
+        return sum(sorted(spread.diameters, reverse=True)[:most], Fraction(0))
+    return root_sum(sorted(spread.diameters, reverse=True)[:most], 2)
 
 
 def _sharp(spread: Spread, kinds: Kinds, most: int) -> Fraction:
@@ -272,15 +300,11 @@ def _sharp(spread: Spread, kinds: Kinds, most: int) -> Fraction:
 
 
 def _by_sets(
-    parts: Sequence[NDArray[np.object_] | Ints],
-    by_record: list[bool],
-    spread: Spread,
-    kinds: Kinds,
-    most: int,
+    parts: Sequence[Whole], by_record: list[bool], spread: Spread, kinds: Kinds, most: int
 ) -> Fraction:
     classes = kinds.hood.classes
     assert classes is not None and kinds.joined is not None
-    total = np.zeros(1 << classes.count)
+    total, twice = np.zeros(1 << classes.count), None
     exact = spread.power == 1
     for moves, is_attached in zip(parts, by_record, strict=True):
         exact = exact and int(moves.max(initial=0)) * (most + 1) * len(parts) < EXACT_FLOAT
@@ -293,14 +317,24 @@ def _by_sets(
         arcs = heaviest_cycles(free, bound)
         best = arcs if is_attached else np.minimum(arcs, set_sums(inner))
         total = total + (best if spread.power == 1 else np.where(best < 0, -np.inf, best * np.abs(best)))
+        if spread.power == 2 and len(parts) == 1 and not is_attached:
+            twice = squares_of_sets(inner_products(moves, kinds.heads))
     size = np.array([s.bit_count() for s in range(1 << classes.count)])
-    most_found = float(total[(size >= 2) & (size <= most)].max(initial=0.0))
+    looked = np.flatnonzero((size >= 2) & (size <= most) & np.isfinite(total))
+    if not len(looked):
+        return Fraction(0)
     if exact:
-        return Fraction(round(most_found), spread.unit)
-    return Fraction(most_found * SLACK) / spread.unit
+        return Fraction(round(float(total[looked].max())), spread.unit)
+    if twice is None:
+        return Fraction(float(total[looked].max()) * SLACK) / spread.unit
+    # Where inner products tell less than the cycle, their whole numbers are the bound.
+    both = np.minimum(total[looked] * SLACK, twice[looked].astype(np.float64) / 2 * SLACK)
+    near = looked[both >= both.max() * (1 - 1e-9)]
+    bounds = [min(Fraction(int(twice[s]), 2), Fraction(float(total[s]) * SLACK)) for s in near]
+    return max(bounds) / spread.unit
 
 
-def _between(moves: NDArray[np.object_] | Ints, kinds: Kinds) -> Floats:
+def _between(moves: Whole, kinds: Kinds) -> Floats:
     """Shape (classes, classes): the largest move from a value of one class to a value of another."""
     rowwise = np.maximum.reduceat(moves, kinds.heads, axis=0)
     return np.maximum.reduceat(rowwise, kinds.heads, axis=1).astype(np.float64)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from ..quotient import behind, label_change, quotient
 from ..workload import Resolved
 from . import rows
 from .arithmetic import Loss, plain
+from .joint import Joint
 from .rows import Layer
 
 EDGES = "largest move over the edges"
@@ -37,7 +39,7 @@ class Term:
 
     Attributes:
         resolved: the query over its domain.
-        layers: rows along the axis, with integer weights.
+        layers: rows along the axis, with integer weights; or one ``Joint``, over all cells of the query at once.
         factor: loss per unit of weighted move.
         is_by_record: whether outputs are attached to records (channels), so that records do not stand in for each other.
     """
@@ -47,6 +49,11 @@ class Term:
     factor: Fraction = Fraction(1)
     is_by_record: bool = False
 
+    @property
+    def joint(self) -> Joint | None:
+        """The rows, where they join the groups."""
+        return self.layers[0] if len(self.layers) == 1 and isinstance(self.layers[0], Joint) else None
+
     def squared(self) -> Term:
         """The same rows with squared moves, for Gaussian noise."""
         return Term(self.resolved, rows.squared(self.layers), self.factor, self.is_by_record)
@@ -55,6 +62,10 @@ class Term:
         """Weighted move of a record from cells a to cells b of a domain that holds the query's attributes."""
         resolved, size = self.resolved, self.resolved.n_positions
         (ga, pa), (gb, pb) = (self._place(c, domain) for c in (a, b))
+        if self.joint is not None:
+            end = self.joint.size
+            x, y = np.where(ga < 0, end, ga * size + pa), np.where(gb < 0, end, gb * size + pb)
+            return rows.difference(self.layers, x, y)
         x, y = np.where(ga < 0, size, pa), np.where(gb < 0, size, pb)
         nowhere = np.full(np.shape(x), size, dtype=np.int64)
         apart = rows.difference(self.layers, x, nowhere) + rows.difference(self.layers, y, nowhere)
@@ -108,7 +119,7 @@ def along_edges(terms: Sequence[Term], graph: Graph) -> Move:
     """
     domain = joint_domain(graph.domain, terms)
     small = graph.project(domain.names)
-    if len(terms) == 1 and small.kind != "flat":
+    if len(terms) == 1 and (small.kind == "cartesian" or (small.kind != "flat" and not terms[0].joint)):
         [term] = terms
         value, cells, told = largest_by_attribute(term, small)
         if small.kind != "cartesian":
@@ -226,6 +237,8 @@ def largest_by_attribute(term: Term, graph: Graph) -> tuple[int, tuple[int, int]
         graph: over the query's attributes, one axis for each.
     """
     resolved, layers = term.resolved, term.layers
+    if term.joint is not None:
+        return _largest_joint(resolved, term.joint, graph)
     movers = [(g.name, g.labels) for g in resolved.groups]
     movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
     changes = [(name, *label_change(graph.axis(name), labels)) for name, labels in movers]
@@ -254,6 +267,39 @@ def largest_by_attribute(term: Term, graph: Graph) -> tuple[int, tuple[int, int]
         place = home | {best[1]: cell}
         ends.append(int(resolved.domain.encode([place[n] for n in resolved.domain.names])))
     return best[0], (ends[0], ends[1]), told
+
+
+def _largest_joint(
+    resolved: Resolved, layer: Joint, graph: Graph
+) -> tuple[int, tuple[int, int] | None, dict[str, int]]:
+    """``largest_by_attribute`` for rows that join the groups: a bound where edges move several attributes at once."""
+    if graph.kind != "cartesian":
+        return (layer.ceiling if graph.has_edges else 0), None, {}
+    every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
+    tops = [int(n.max()) for n in layer.norms]
+    home = {g.name: _a_cell(g.labels, int(np.argmax(n))) for g, n in zip(every, layer.norms, strict=True)} | {
+        n: int(np.argmax(kept)) for n, kept in resolved.filters
+    }
+    found: dict[str, tuple[int, tuple[int, int]]] = {}
+    for i, g in enumerate(every):
+        along = rows.Matrix(layer.factors[i], layer.weight, layer.power)
+        axis = graph.axis(g.name)
+        value, edge = rows.largest_difference((along,), quotient(axis, g.labels))
+        if value:
+            rest = prod(top for k, top in enumerate(tops) if k != i)
+            found[g.name] = (value * rest, _cells_of(axis, g.labels, edge))
+    for name, kept in resolved.filters:
+        change, edge = label_change(graph.axis(name), np.where(kept, 0, -1).astype(np.int64))
+        if change:
+            found[name] = (layer.weight * prod(tops), edge)
+    if not found:
+        return 0, None, {}
+    top = max(found, key=lambda name: found[name][0])
+    ends = [
+        int(resolved.domain.encode([(home | {top: cell})[n] for n in resolved.domain.names]))
+        for cell in found[top][1]
+    ]
+    return found[top][0], (ends[0], ends[1]), {name: value for name, (value, _) in found.items()}
 
 
 def _first_inside(labels: Ints | None) -> int:
