@@ -134,6 +134,11 @@ def test_public_counts_are_told_with_their_numbers_and_consequences(
     assert "stated as public already" not in page  # said once, with its numbers
     assert "Rule R" in page and "several records have to move together" in page
     assert "A loss of ρ holds between any two tables" in page and "a loss of epsilon" not in page
+    assert (
+        "costs the sum" not in page
+        and "n² times" not in page
+        and "values that the policy joins is" not in page
+    )
 
 
 def test_what_public_counts_settle_is_exact_and_says_why(
@@ -230,7 +235,8 @@ def test_hops_cost_their_square_in_rho(free: tuple[Path, td.Session], free_page:
     assert "at most 4 hops, so up to 4² × ρ" in lines["odds"]
     page = told(free_page)
     assert "age: 0 and 19 are 4 hops apart, so that pair costs up to 4² = 16 times ρ." in page
-    assert "epsilon" not in page
+    assert "epsilon" not in page and "n hops cost n² times ρ" in page
+    assert "costs the sum" not in page and "a difference in n attributes takes n hops" in page
 
 
 def test_optimised_rows_are_named(free_page: str) -> None:

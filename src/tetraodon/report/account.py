@@ -27,23 +27,27 @@ STATED = (
     "Everybody knows these counts, says the policy, and this table has them; a table that has not is refused."
 )
 UNITS: dict[Unit, str] = {
-    "epsilon": "The privacy loss of Laplace noise: odds between two values that the policy joins change by a factor of at most "
-    "e to the power of ε. Losses of several releases add up.",
-    "rho": "The privacy loss of Gaussian noise (zero-concentrated): the Rényi divergence of every order α between two values "
-    "that the policy joins is at most α × ρ. Losses of several releases add up; a loss of ε counts as ρ = ε²/2.",
+    "epsilon": "The privacy loss of Laplace noise: odds between two {ends} change by a factor of at most e to the power of ε. "
+    "Losses of several releases add up.",
+    "rho": "The privacy loss of Gaussian noise (zero-concentrated): the Rényi divergence of every order α between two {ends} is "
+    "at most α × ρ. Losses of several releases add up; a loss of ε counts as ρ = ε²/2.",
 }
 AT_DELTA = (
     "What ρ comes to: anything that one may look for in the published numbers is at most e to the power of ε times as likely "
-    "under one of two joined values as under the other, plus δ. Rounded up."
+    "under one of two {ends} as under the other, plus δ. Rounded up."
 )
-HOP = (
-    "Two values that the policy joins are one hop apart: nobody may tell which is true. Values further apart are reached over "
-    "several hops"
-)
+HOP = "Two values that the policy joins are one hop apart: nobody may tell which is true."
+FAR: dict[Unit, str] = {
+    "epsilon": "Values further apart are reached over several hops, and each hop costs ε.",
+    "rho": "Values further apart are reached over several hops, and n hops cost n² times ρ.",
+}
 PUBLIC = (
-    "Counts that the policy takes to be known to everybody. Tables that agree with them may differ in no less than several "
-    "records at once, so answers cost more than without them."
+    "Counts that the policy takes to be known to everybody. Two tables that agree with them may have to differ in several "
+    "records at once, so answers cost more than without them; for values further apart no number is promised."
 )
+# How the line of a policy that protects several attributes ends; the sum is right for ε alone.
+ADDED = "a difference in several attributes costs the sum."
+SEVERAL = "a difference in n attributes takes n hops, which cost up to n² times ρ."
 
 
 def policy_section(document: Document) -> str:
@@ -56,8 +60,9 @@ def policy_section(document: Document) -> str:
     if document.is_tied:
         # Records that make up for others may change in attributes that are no secret, so counts of these cost as well.
         given = [line for line in given if not line.endswith(WITHOUT_COST)]
+    protected = [_several(line, document) for line in policy.protected]
     parts = [
-        ("Protected", policy.protected or ("nothing.",)),
+        ("Protected", protected or ("nothing.",)),
         ("Odds", odds(document) or ["none are promised."]),
         *([("Public beforehand", [*map(_stated, policy.known), STATED])] if policy.known else ()),
         ("Given away by the policy itself", given),
@@ -71,6 +76,13 @@ def policy_section(document: Document) -> str:
         f'<section class="policy">\n<h2>The policy in words</h2>\n<p class="lead">{safe(policy.headline)}</p>\n'
         f"<dl>\n{told}\n<div><dt>Hash</dt><dd><code>{safe(policy.hash)}</code></dd></div>\n</dl>\n</section>"
     )
+
+
+def _several(line: str, document: Document) -> str:
+    """A line of what is protected, right for the unit and for public counts."""
+    if document.is_tied:
+        return line.replace(f"; {ADDED}", ".")
+    return line.replace(ADDED, SEVERAL) if document.budget.unit == "rho" else line
 
 
 def odds(document: Document) -> list[str]:
@@ -194,13 +206,18 @@ def glossary(document: Document) -> str:
               "of the files carries its own interval, which counts; “up to” is the widest of them."),
         ("Good to 10 %", "Ten times the ±: a published count of this size or more is within 10 % of the truth, as surely."),
     ]  # fmt: skip
-    rows += [(f"{symbol(unit)}", UNITS[unit]) for unit in UNITS if unit in units]
+    ends = (
+        "tables that agree with the public counts and differ as little as these allow"
+        if budget.is_tied
+        else "values that the policy joins"
+    )
+    rows += [(symbol(unit), UNITS[unit].format(ends=ends)) for unit in UNITS if unit in units]
     if budget.delta is not None:
-        rows.append(("(ε, δ)", AT_DELTA))
-    far = "each hop costs ε" if budget.unit == "epsilon" else "n hops cost n² times ρ"
-    rows.append(("Edge, hop", f"{HOP}, and {far}."))
+        rows.append(("(ε, δ)", AT_DELTA.format(ends=ends)))
     if budget.is_tied:
-        rows.append(("Public counts", PUBLIC))
+        rows += [("Edge, hop", HOP), ("Public counts", PUBLIC)]
+    else:
+        rows.append(("Edge, hop", f"{HOP} {FAR[budget.unit]}"))
     told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
     return (
         f'<section class="words">\n<h2>Words</h2>\n<p class="lead">Everything on this page is {" or ".join(used)}; one word '
