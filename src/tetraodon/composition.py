@@ -261,8 +261,11 @@ def _joint(
     charges: Sequence[Keyed], parts: Sequence[Losses], policy: Keyed, unit: Unit
 ) -> dict[str, Fraction] | None:
     """The releases whose rows are kept, change by change, and the others added on; None where that is too much work."""
+    plain = policy.held.neighbourhood.is_plain
     kept = [
-        isinstance(each.held.cost, Mapping) and "terms" in each.held.cost and each.held.loss.unit == unit
+        isinstance(each.held.cost, Mapping)
+        and "terms" in each.held.cost
+        and (each.held.loss.unit == unit or plain)
         for each in charges
     ]
     rest = [part for part, here in zip(parts, kept, strict=True) if not here]
@@ -270,7 +273,7 @@ def _joint(
     chunks = _chunks(chosen, policy)
     if all(len(chunk) < 2 for chunk in chunks):
         return None
-    found = [_together(chunk, policy, 2 if unit == "rho" else 1) for chunk in chunks]
+    found = [_together(chunk, policy, unit) for chunk in chunks]
     return _summed([*found, *rest], np.ones((1, len(found) + len(rest)), dtype=bool))
 
 
@@ -306,13 +309,60 @@ def _work(terms: Sequence[Term], hood: Neighbourhood) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _together(charges: tuple[Keyed, ...], policy: Keyed, power: int) -> Losses:
+def _together(charges: tuple[Keyed, ...], policy: Keyed, unit: Unit) -> Losses:
     """The joint loss of releases whose rows are kept; of one, what it states where this is its own policy."""
     if len(charges) == 1:
-        return alone(charges[0], policy, None)
+        return _entering(alone(charges[0], policy, None), charges[0].held, unit)
     hood: Neighbourhood = policy.held.neighbourhood
-    terms = [term for each in charges for term in kept_rows(each, policy)[0]]
-    return losses_of(stacked(terms, hood, power), hood)
+    parts = [(each.held.loss.unit, kept_rows(each, policy)[0]) for each in charges]
+    terms = [term for _, own in parts for term in own]
+    if terms and any(own != unit for own, _ in parts):
+        return _mixed(parts, hood.graph)
+    return losses_of(stacked(terms, hood, 2 if unit == "rho" else 1), hood)
+
+
+def _mixed(parts: Sequence[tuple[Unit, tuple[Term, ...]]], graph: Graph) -> Losses:
+    """Gaussian and pure releases in ρ, without known counts: max over edges of Σ (squared moves) + Σ ε(x, y)²/2."""
+    told = [(unit, [t.squared() if unit == "rho" else t for t in terms]) for unit, terms in parts]
+    every = [term for _, terms in told for term in terms]
+    domain = joint_domain(graph.domain, every)
+    small = graph.project(domain.names)
+    found: dict[str, Fraction] = {}
+    for a, b in small.edges():
+        moves = np.stack([term.move(a, b, domain) for term in every], axis=1)
+        changed = np.stack([x != y for x, y in zip(domain.decode(a), domain.decode(b), strict=True)], axis=1)
+        for at, name in enumerate(domain.names if small.kind == "cartesian" else ("any",)):
+            own = moves[changed[:, at]] if small.kind == "cartesian" else moves
+            if len(own):
+                found[name] = max(found.get(name, Fraction(0)), _largest_mixed(own, told))
+    return {name: value for name, value in found.items() if value}
+
+
+def _largest_mixed(moves: Ints, told: Sequence[tuple[Unit, list[Term]]]) -> Fraction:
+    """The largest row of moves (edges × terms) in ρ: floats shortlist, fractions decide."""
+
+    def total(row: Any, exactly: bool) -> Any:
+        found, at = Fraction(0) if exactly else 0.0, 0
+        for unit, terms in told:
+            factors = [t.factor if exactly else float(t.factor) for t in terms]
+            loss: Any = sum(row[..., at + i] * f for i, f in enumerate(factors))
+            found, at = found + (loss if unit == "rho" else loss * loss / 2), at + len(terms)
+        return found
+
+    rough = total(moves.astype(np.float64), False)
+    near = np.unique(moves[rough >= rough.max() * (1 - 1e-9)], axis=0)
+    found: Fraction = max(total(row.astype(object), True) for row in near)
+    return found
+
+
+def readable(value: Fraction) -> str:
+    """An exact number for the eye: itself where it is short, else four digits.
+
+    >>> readable(Fraction(1, 3)), readable(Fraction(23362289, 116080476))
+    ('1/3', '≈ 0.2013')
+    """
+    text = show(value)
+    return text if len(text) <= 9 else f"≈ {float(value):.4g}"
 
 
 def losses_text(losses: Losses) -> str:
@@ -321,4 +371,5 @@ def losses_text(losses: Losses) -> str:
     >>> losses_text({"age": Fraction(1, 2), "sex": Fraction(1, 4)}), losses_text({})
     ('age 0.5, sex 0.25', 'nothing')
     """
-    return ", ".join(f"{'any change' if n == 'any' else n} {show(v)}" for n, v in losses.items()) or "nothing"
+    told = (f"{'any change' if name == 'any' else name} {readable(value)}" for name, value in losses.items())
+    return ", ".join(told) or "nothing"

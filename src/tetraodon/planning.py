@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .clustering.released import Way
-from .composition import loss_under, losses_text
+from .composition import loss_under, losses_text, readable
 from .disclosure import exact_rows
 from .errors import OutputError, PolicyError, unknown
 from .exact import show
@@ -213,7 +213,8 @@ def ledger_text(ledger: Ledger) -> str:
     told = ledger_told(ledger)
     unit = told["unit"]
     lines = [
-        f"{ledger.entries[0].body['data']}: {unit} {told['spent']} of {told['total']} spent, {told['remaining']} left."
+        f"{ledger.entries[0].body['data']}: {unit} {readable(ledger.spent)} of {told['total']} spent, "
+        f"{readable(ledger.remaining)} left."
     ]
     if "delta" in told:
         here = told["epsilon"]
