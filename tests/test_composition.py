@@ -21,7 +21,7 @@ from tetraodon import composition
 from tetraodon.charges import cost_spec
 from tetraodon.composition import in_force, loss_under
 from tetraodon.entries import Charge
-from tetraodon.errors import BudgetError, LedgerError, PolicyError, SpecificationError
+from tetraodon.errors import BudgetError, LedgerError, PolicyError, SpecificationError, Unsupported
 from tetraodon.hops import farthest, widest
 from tetraodon.ledger import Ledger, verify
 from tetraodon.loss import Loss
@@ -523,6 +523,20 @@ def test_long_accounts_go_on_where_they_are_too_large_to_go_through(monkeypatch:
     composition._together.cache_clear()
     monkeypatch.setattr(composition, "SMALL_WORK", 10**6)
     assert loss_under(other, charges).value < last
+
+
+def test_releases_that_have_no_price_together_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(terms: Any, *told: Any) -> Any:
+        if len(terms) > 1:
+            raise Unsupported("too many")
+        return stacked(terms, *told)
+
+    composition._together.cache_clear()
+    monkeypatch.setattr(composition, "stacked", refuses)
+    policy = td.Policy(SIX, td.Within(2), constraints=[count(0, 2)])
+    charges = [released("cdf", policy, td.CDF("a")), released("cells", policy, td.Histogram("a"))]
+    assert loss_under(policy, charges).value == sum(c.loss.amount for c in charges)
+    composition._together.cache_clear()
 
 
 # ---------- files ----------

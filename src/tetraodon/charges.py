@@ -140,7 +140,7 @@ def alone(charge: Keyed, policy: Keyed, own: Keyed | None) -> Losses:
         raise PolicyError(f"{told.name!r} cannot be priced under policy {policy.key[:12]}: {error}") from None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def kept_rows(charge: Keyed, policy: Keyed) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
     """(noisy, exact) rows of a charge over the domain that all policies of a ledger share."""
     told: Charge = charge.held

@@ -318,7 +318,11 @@ def _together(charges: tuple[Keyed, ...], policy: Keyed, unit: Unit) -> Losses:
     terms = [term for _, own in parts for term in own]
     if terms and any(own != unit for own, _ in parts):
         return _mixed(parts, hood.graph)
-    return losses_of(stacked(terms, hood, 2 if unit == "rho" else 1), hood)
+    try:
+        return losses_of(stacked(terms, hood, 2 if unit == "rho" else 1), hood)
+    except (Unsupported, PolicyError):  # too much together, though each has a price
+        each = [_entering(alone(c, policy, None), c.held, unit) for c in charges]
+        return _summed(each, np.ones((1, len(each)), dtype=bool))
 
 
 def _mixed(parts: Sequence[tuple[Unit, tuple[Term, ...]]], graph: Graph) -> Losses:
