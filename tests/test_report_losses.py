@@ -85,7 +85,8 @@ def free(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, td.Session]:
     td.Session(table(), strict, **account).release(td.CDF("age"), rho="0.05", name="earlier")
     session = td.Session(table(), td.Policy(DOMAIN, td.AttributeWise(SECRETS)), **account)
     optimised = Request(td.Ranges("age", "all"), rho("0.1"), "ranges", td.mechanisms.Optimised())
-    releases = session.release_all([REQUESTS[0], optimised])
+    ordered = Request(td.CDF("age", by="sex"), rho("0.1"), "ages", td.mechanisms.Ordered())
+    releases = session.release_all([ordered, optimised])
     return publish(folder / "out", [(r, ("parquet",)) for r in releases], session.context), session
 
 
@@ -243,6 +244,20 @@ def test_optimised_rows_are_named(free_page: str) -> None:
     article = free_page.split("<h3>ranges</h3>")[1].split("</article>")[0]
     assert re.search(r"\d+ combinations of whole multiples of counts, σ²", article)
     assert "certified" not in article.lower()
+
+
+def test_rows_over_several_attributes_belong_to_no_group(
+    free: tuple[Path, td.Session], tmp_path: Path
+) -> None:
+    for file in free[0].parent.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    spec = json.loads(free[0].read_text())
+    assert "in each of 2 groups" in told(render(tmp_path / "manifest.json"))
+    spec["releases"][0]["noise"] = [{"rows": "kronecker", "scale": "7", "number": 38}]
+    (tmp_path / "manifest.json").write_text(json.dumps(spec))
+    page = told(render(tmp_path / "manifest.json"))
+    assert "38 combinations of whole multiples of counts, over all attributes at once, σ² = 7" in page
+    assert "in each of" not in page
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,10 @@ KINDS = {
     "chain": ("running total", "running totals"),
     "rows": ("row of the query", "rows of the query"),
     "optimised": ("combination of whole multiples of counts", "combinations of whole multiples of counts"),
+    "kronecker": (
+        "combination of whole multiples of counts, over all attributes at once",
+        "combinations of whole multiples of counts, over all attributes at once",
+    ),
 }
 SETTLED = {
     "all": "Exact because the public counts settle it.",
@@ -90,6 +94,8 @@ def _noise(entry: Entry, groups: int) -> str:
     each = f" in each of {groups:,} groups" if groups > 1 and entry.word != "kmeans" else ""
     if alone:
         each = f" in each of {entry.rows:,} cells"
+    if any(part.rows == "kronecker" for part in entry.noise):
+        each, alone = "", False
     parts = []
     cells = entry.considered[entry.chosen].kind == "identity"
     for i, part in enumerate(entry.noise):
