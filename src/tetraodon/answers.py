@@ -52,7 +52,7 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
         return strategy.finish(noisy) if isinstance(strategy, Way) else table_answers(strategy, noisy)
     if strategy.is_direct:
         return _rows(strategy, noisy)
-    chain, *levels = noisy.values
+    chain = noisy.values[0]
     cells = strategy.estimate(noisy)
     known = strategy.projection
     if known is not None:
@@ -159,8 +159,9 @@ def possible_prefixes(raw: Floats, variance: Floats, total: float) -> Floats:
         raw: shape (groups, P + 1), linear estimates; entries of variance 0 are exact.
         variance: shape (P + 1,), or (groups, P + 1).
 
-    Clipping to the nearest exact values on both sides and the weighted isotonic projection both move the vector towards
-    a convex set that holds the truth, so neither raises the total weighted squared error.
+    The weighted projection on non-decreasing vectors inside every run between exact entries, then a clip to these. Both move
+    the vector towards a convex set that holds the truth, so neither raises the total weighted squared error. (Clipping first
+    would bias the averages of what lies near 0 or near all records.)
     """
     from scipy.optimize import isotonic_regression
 
@@ -169,15 +170,18 @@ def possible_prefixes(raw: Floats, variance: Floats, total: float) -> Floats:
     low = np.maximum.accumulate(np.where(exact, raw, 0.0), axis=1)
     high = np.minimum.accumulate(np.where(exact, raw, total)[:, ::-1], axis=1)[:, ::-1]
     low, high = np.maximum(low, 0.0), np.minimum(high, total)
-    fitted = np.clip(raw, low, high)
+    fitted = raw.copy()
     loud = ~exact & np.isfinite(variance)
     scale = float(variance[loud].min()) if loud.any() else 1.0
     weights = np.where(exact, 1.0, scale / np.where(exact, 1.0, variance))
-    for group in range(len(fitted)):
-        # Exact entries bound their neighbours after the clip, so no pool ever crosses one.
-        pooled = isotonic_regression(fitted[group], weights=np.maximum(weights[group], 1e-12)).x
-        # Sums of pools are rounded: the second clip keeps them between the exact entries to the last digit.
-        fitted[group] = np.where(exact[group], raw[group], np.clip(pooled, low[group], high[group]))
+    for group, fixed in enumerate(exact):
+        # A step between runs that is larger than any spread: no pool crosses an exact entry.
+        run = np.cumsum(fixed) + np.cumsum(np.concatenate([[False], fixed[:-1]]))
+        spread = np.where(fixed, 0.0, raw[group] - low[group])
+        lift = (float(spread.max()) - float(spread.min()) + 1.0) * run
+        pooled = isotonic_regression(spread + lift, weights=np.maximum(weights[group], 1e-12)).x - lift
+        kept = np.clip(pooled + low[group], low[group], high[group])
+        fitted[group] = np.where(fixed, raw[group], kept)
     return fitted
 
 

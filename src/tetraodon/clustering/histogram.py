@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SEED = 20150831
 MAX_BLOCKS = 2**14
-FEW = 3
+FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
