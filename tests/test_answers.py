@@ -275,7 +275,7 @@ def test_special_cells_do_not_count_in_quantiles() -> None:
 def test_post_processing_takes_noisy_values_only() -> None:
     parameters = inspect.signature(answers).parameters
     assert {name: p.annotation for name, p in parameters.items()} == {
-        "strategy": "Strategy",
+        "strategy": "Strategy | MarginalStrategy | Way",
         "noisy": "Noisy",
     }
     assert set(Noisy.__dataclass_fields__) == {"values", "total"}
