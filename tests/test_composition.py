@@ -200,6 +200,57 @@ def test_losses_of_releases_without_rows_go_by_distance() -> None:
                 assert found.value == Fraction(int(far) ** power, 3)
 
 
+@pytest.mark.parametrize("work", [0, 10**6], ids=["sums", "together"])
+def test_distances_over_several_attributes_and_maps(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets within one distance over two attributes, and within a distance on a map."""
+    monkeypatch.setattr(composition, "SMALL_WORK", work)
+    plane = td.Domain(a=td.Integer(0, 2), b=td.Integer(0, 3))
+    places = td.Domain(
+        p=td.Point("u", "v", box=[(0, 3), (0, 2)], cell=1, metric="planar"), c=td.Categorical(["x", "y"])
+    )
+    pools: list[tuple[Any, list[Any], list[Any]]] = [
+        (
+            plane,
+            [
+                td.Within(1, metric=td.L1(a=1, b=1)),
+                td.Within(2, metric=td.L1(a=1, b=1)),
+                td.AttributeWise(a=td.Within(1), b=td.Within(1)),
+                td.Full(),
+            ],
+            [td.Histogram("a", "b"), td.CDF("b", by="a"), td.CDF("a", where={"b": [0, 1]})],
+        ),
+        (
+            places,
+            [
+                td.AttributeWise(p=td.Within(1)),
+                td.AttributeWise(p=td.Within(2), c=td.Full()),
+                td.Full(),
+            ],
+            [td.Histogram("p"), td.Histogram("p", "c"), td.Histogram("p", where={"c": ["x"]})],
+        ),
+    ]
+    for domain, secrets, queries in pools:
+        policies = [td.Policy(domain, s) for s in secrets]
+        declared = {p.hash: p for p in policies}
+        charges = [released(f"{i} {q.title}", p, q) for i, p in enumerate(policies) for q in queries]
+        unknown = [Charge("u", "", Loss("epsilon", Fraction(1)), {}, {}, "", {}, p.hash) for p in policies]
+        cells = np.arange(domain.size)
+        for policy in policies:
+            joined = policy.graph.joined(cells[:, None], cells[None, :])
+            a, b = np.nonzero(joined)
+            moves: Any = sum(rows_of(q, policy, 1).move(a, b, domain) for q in queries)
+            true = int(moves.max()) * len(policies)
+            found = loss_under(policy, charges, declared=declared).value
+            assert found == true if work else found >= true
+            for other, charge in zip(policies, unknown, strict=True):
+                hops = [other.graph.distance(int(x), int(y)) for x, y in zip(a, b, strict=True)]
+                if None in hops:
+                    with pytest.raises(PolicyError, match="did not join"):
+                        loss_under(policy, [charge], declared=declared)
+                else:
+                    assert loss_under(policy, [charge], declared=declared).value >= max(h for h in hops if h)
+
+
 def test_losses_without_rows_under_known_counts_cover_the_truth() -> None:
     rng, compared = np.random.default_rng(12), 0
     for _ in range(60 * EFFORT):

@@ -182,7 +182,7 @@ def _by_distance(charge: Charge, policy: Policy, own: Policy) -> Losses:
     hood = policy.neighbourhood
     hops: Mapping[str, int] | None
     if hood.is_plain:
-        hops = farthest(own.graph, policy.graph)
+        hops = {"any": 1} if own.secrets == policy.secrets else farthest(own.graph, policy.graph)
     else:
         assert hood.classes is not None
         if not hood.classes.is_determined:
