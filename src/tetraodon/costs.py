@@ -22,6 +22,7 @@ from .domain import Domain
 from .errors import LedgerError, Unsupported
 from .queries import query_from_spec
 from .sensitivity import rows
+from .sensitivity.joint import Joint
 from .sensitivity.rows import Layer
 from .sensitivity.stack import Term
 from .workload import resolve
@@ -43,7 +44,7 @@ def terms_spec(terms: Sequence[Term]) -> list[dict[str, Any]] | None:
     """
     told, size = [], 0
     for term in terms:
-        if any(isinstance(layer, rows.Matrix) and layer.matrix.size > MAX_NUMBERS for layer in term.layers):
+        if any(_numbers(layer) > MAX_NUMBERS for layer in term.layers):
             return None
         layers = [_layer_spec(layer) for layer in term.layers]
         size += sum(
@@ -74,9 +75,14 @@ def terms_from_spec(
 def _term(told: Mapping[str, Any], domain: Domain, by_record: bool) -> Term:
     resolved = resolve(query_from_spec(_lists(told["query"])), domain)
     layers = tuple(_layer(each) for each in told["rows"])
-    if not layers or any(layer.size != resolved.n_positions for layer in layers):
+    term = Term(resolved, layers, Fraction(told["factor"]), by_record)
+    if term.joint is not None:
+        every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
+        if term.joint.shape != tuple(g.size for g in every):
+            raise ValueError
+    elif not layers or any(isinstance(x, Joint) or x.size != resolved.n_positions for x in layers):
         raise ValueError
-    return Term(resolved, layers, Fraction(told["factor"]), by_record)
+    return term
 
 
 def _lists(value: Any) -> Any:
@@ -84,6 +90,12 @@ def _lists(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _lists(each) for key, each in value.items()}
     return [_lists(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def _numbers(layer: Layer) -> int:
+    if isinstance(layer, Joint):
+        return sum(f.size for f in layer.factors)
+    return layer.matrix.size if isinstance(layer, rows.Matrix) else 0
 
 
 def _layer_spec(layer: Layer) -> dict[str, Any]:
@@ -96,6 +108,9 @@ def _layer_spec(layer: Layer) -> dict[str, Any]:
         told = {"ranges": layer.size} | _arrays(lows=layer.lows, highs=layer.highs)
     elif isinstance(layer, rows.Matrix):
         told = {"matrix": list(layer.matrix.shape)} | _arrays(values=layer.matrix.ravel())
+    elif isinstance(layer, Joint):
+        values = np.concatenate([f.ravel() for f in layer.factors])
+        told = {"joint": [list(f.shape) for f in layer.factors]} | _arrays(values=values)
     else:
         raise Unsupported(f"ledger: rows of the kind {type(layer).__name__} cannot be kept.")
     return told | {"weight": layer.weight}
@@ -109,9 +124,22 @@ def _layer(told: Mapping[str, Any]) -> Layer:
         return rows.Blocks(_whole(told["blocks"]), _array(told, "starts"), _array(told, "ends"), weight)
     if "ranges" in told:
         return rows.Ranges(_whole(told["ranges"]), _array(told, "lows"), _array(told, "highs"), weight)
+    if "joint" in told:
+        return _joint(told, weight)
     values, (count, size) = _array(told, "values"), map(_whole, told["matrix"])
     assert values is not None
     return rows.Matrix(values.reshape(count, size), weight)
+
+
+def _joint(told: Mapping[str, Any], weight: int) -> Joint:
+    values, factors, at = _array(told, "values"), [], 0
+    assert values is not None
+    for count, size in (map(_whole, shape) for shape in told["joint"]):
+        factors.append(values[at : at + count * size].reshape(count, size))
+        at += count * size
+    if not factors or at != len(values):
+        raise ValueError
+    return Joint(tuple(factors), weight)
 
 
 def _whole(value: Any) -> int:

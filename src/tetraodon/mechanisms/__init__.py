@@ -152,7 +152,30 @@ class Optimised:
         return {"optimised": {}}
 
 
-Mechanism = Identity | Ordered | Hierarchical | OrderedHierarchical | Optimised | Direct | Tables | Clustering
+@dataclass(frozen=True)
+class Kronecker:
+    """Products of one matrix per attribute, optimised together: rows that join the groups of a query. For histograms, and CDFs
+    and all ranges of groups, under secrets that change one attribute at a time.
+
+    >>> Kronecker().to_spec()
+    {'kronecker': {}}
+    """
+
+    def to_spec(self) -> dict[str, Any]:
+        return {"kronecker": {}}
+
+
+Mechanism = (
+    Identity
+    | Ordered
+    | Hierarchical
+    | OrderedHierarchical
+    | Optimised
+    | Kronecker
+    | Direct
+    | Tables
+    | Clustering
+)
 
 NAMES: dict[str, Any] = {
     "identity": Identity,
@@ -163,6 +186,7 @@ NAMES: dict[str, Any] = {
     "tables": Tables,
     **CLUSTERING,
     "optimised": Optimised,
+    "kronecker": Kronecker,
 }
 
 

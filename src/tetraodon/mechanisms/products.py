@@ -21,6 +21,7 @@ import numpy as np
 from ..axes import Ints
 from ..errors import Unsupported
 from ..sensitivity.gram import exact_gram
+from ..sensitivity.joint import Joint
 from .moves import Moves
 from .rounding import LARGEST
 from .variance import Floats
@@ -54,10 +55,7 @@ class Term:
         """
         if self.ceiling * max(int(np.abs(table).sum()), 1) >= LARGEST:
             raise Unsupported("with so many records a row could exceed 2^61; use a named mechanism.")
-        values = table
-        for axis, factor in enumerate(self.factors):
-            values = np.moveaxis(np.tensordot(factor, values, axes=(1, axis)), 0, axis)
-        return values
+        return Joint(self.factors).applied(table)
 
     def estimate(self, values: Floats, total: int | None = None) -> Floats:
         """Cells by least squares, attribute by attribute: ⊗ B_j⁺ values. Right in what the term's factors can tell.
@@ -71,24 +69,24 @@ class Term:
         if total is None:
             return cells
         pull: Floats = np.ones(())
-        for spread in self._spreads:
+        for spread in self.spreads:
             pull = np.multiply.outer(pull, spread.sum(axis=1))
         held: Floats = cells + pull * ((total - cells.sum()) / pull.sum())
         return held
 
     @property
-    def _spreads(self) -> list[Floats]:
+    def spreads(self) -> list[Floats]:
         """(B_jᵀB_j)⁺ of every factor."""
         halves = [np.linalg.pinv(f.astype(np.float64)) for f in self.factors]
         return [h @ h.T for h in halves]
 
     def error(self, product: Product) -> float:
         """Summed squared error of the answers of a product workload for noise of unit variance: Π_j tr(V_j (B_jᵀB_j)⁺)."""
-        return math.prod(float((v * c).sum()) for v, c in zip(product, self._spreads, strict=True))
+        return math.prod(float((v * c).sum()) for v, c in zip(product, self.spreads, strict=True))
 
     def error_with_total(self, product: Product) -> float:
         """The same where the number of all records is public and held."""
-        pulls = [c.sum(axis=1) for c in self._spreads]
+        pulls = [c.sum(axis=1) for c in self.spreads]
         gain = math.prod(float(p @ v @ p) for v, p in zip(product, pulls, strict=True))
         return self.error(product) - gain / math.prod(float(p.sum()) for p in pulls)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,18 @@ from ..errors import SpecificationError, Unsupported
 from ..loss import Loss
 from ..sensitivity import Neighbourhood, rows
 from ..workload import Resolved, Rows, SomeRanges
-from . import Direct, Hierarchical, Identity, Levels, Mechanism, Optimised, Ordered, OrderedHierarchical
+from . import (
+    Direct,
+    Hierarchical,
+    Identity,
+    Kronecker,
+    Levels,
+    Mechanism,
+    Optimised,
+    Ordered,
+    OrderedHierarchical,
+    kron_strategy,
+)
 from .build import build, build_rows
 from .forest import Forest
 from .optimal import applies, longest, optimised
@@ -56,6 +68,8 @@ def _priced(mechanism: Mechanism, search: Search) -> Strategy:
         raise SpecificationError(f"{where}: a Mean is released through its total; use 'direct' or 'auto'.")
     if isinstance(mechanism, Optimised):
         return optimised(search, _families(search) if search.power == 1 else [])
+    if isinstance(mechanism, Kronecker):
+        return kron_strategy.joined(search)
     if isinstance(mechanism, Identity):
         forest = Forest(size, size, max(size, 2))
         return _built(mechanism, search, forest, 0 if size > 1 else 1, (1,) * forest.height)
@@ -148,6 +162,9 @@ def candidates(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> list[Stra
     found = _families(search)
     if applies(search):
         found.append(optimised(search))
+    if kron_strategy.applies(search):
+        least = min(s.expected_error for s in found)
+        found += [s for s in _joined(search) if s.expected_error < kron_strategy.WORTH * least]
     best: dict[type, Strategy] = {}
     for s in found:
         held = best.setdefault(type(s.mechanism), s)
@@ -156,16 +173,29 @@ def candidates(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> list[Stra
     return sorted(best.values(), key=lambda s: s.expected_error)
 
 
+def _joined(search: Search) -> list[Strategy]:
+    """Products over several attributes, where they apply. They are compared only where they gain more than a little: rows
+    of groups are simpler to read."""
+    with suppress(SpecificationError):
+        return [kron_strategy.joined(search)]
+    return []
+
+
 def notes(resolved: Resolved, hood: Neighbourhood, loss: Loss) -> tuple[str, ...]:
     """What ``candidates`` does not try, in words."""
     search = Search(resolved, hood, loss)
-    size = resolved.n_positions
+    return (*_rows_notes(search), *kron_strategy.notes(search))
+
+
+def _rows_notes(search: Search) -> tuple[str, ...]:
+    """About rows repeated in every group."""
+    resolved, hood, size = search.resolved, search.hood, search.resolved.n_positions
     if size <= 2 or isinstance(resolved.workload, Rows) or not hood.is_plain or search.free.all():
         return ()
     if size > longest(search):
         return (
             f"optimised rows are offered up to {longest(search):,} cells along the axis, not {size:,}: "
-            "this plan compares named mechanisms.",
+            f"this plan compares named mechanisms{' and products' if kron_strategy.applies(search) else ''}.",
         )
     return () if applies(search) else ('mechanism "optimised" takes some seconds and may do better.',)
 
