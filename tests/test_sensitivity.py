@@ -548,6 +548,21 @@ COVERED = {
     "kmeans/round",
     "kmeans/blocks",
     "tables/together",
+    "rows/joint",
+    "stack/disjoint-filters",
+    "counts/unbroken",
+    "counts/rank",
+    "rule-r/closed",
+    "rule-r/sharp",
+    "rule-r/many-cells",
+    "rule-r/squares",
+    "rule-r/stack",
+    "rule-r/by-record",
+    "bundle/shape",
+    "bundle/cost",
+    "steinitz/length",
+    "edges-reading",
+    "free/known",
 }
 
 

@@ -16,6 +16,7 @@ _ROWS = "tests/test_sensitivity.py::test_rows_move_as_far_as_enumeration_says"
 _AXES = "tests/test_graphs.py::test_axes_equal_their_statement"
 _PLACES = "tests/test_places.py"
 _GRAPHS = "tests/test_graphs.py::test_edges_joined_and_distance_equal_the_dense_graph"
+_TRUTH = "tests/test_rule_r.py::test_costs_are_never_below_the_truth"
 
 
 @dataclass(frozen=True)
@@ -298,5 +299,102 @@ CLAIMS: tuple[Claim, ...] = (
         "2·C(m−1, k−1) and 2·C(m, k) for all tables of k of m attributes.",
         DERIVED,
         "tests/test_marginals_strategy.py::test_golden_costs_of_all_tables_of_k_attributes",
+    ),
+    Claim(
+        "rows/joint",
+        "A product ⊗ B_j moves by ‖B_j(e_x − e_y)‖ · Π over the others of ‖B_i e_i‖ along an edge of attribute j, "
+        "and its squared move between any cells is Π n(x) + Π n(y) − 2·Π G[x, y].",
+        DERIVED,
+        "tests/test_kronecker.py::test_price_is_exact",
+    ),
+    Claim(
+        "stack/disjoint-filters",
+        "Releases that filter an attribute which no edge changes to different values never meet on an edge.",
+        DERIVED,
+        "tests/test_composition.py::test_releases_about_different_people_do_not_add_up",
+    ),
+    Claim(
+        "counts/unbroken",
+        "If no edge joins two classes of the known counts, every cost is that without them.",
+        DERIVED,
+        "tests/test_constraint_goldens.py::test_totals_of_the_graphs_own_components_change_nothing",
+    ),
+    Claim(
+        "counts/rank",
+        "Full column rank of [1; φ] modulo a prime proves that n and the known counts determine all class sizes.",
+        DERIVED,
+        _TRUTH,
+    ),
+    Claim(
+        "rule-r/closed",
+        "With class sizes determined, neighbours differ by one record along an edge inside a class, or by a "
+        "simple cycle of classes that costs at most the sum of the min(n, #classes) largest diam(C).",
+        DERIVED,
+        "tests/test_rule_r.py::test_closed_forms_of_histogram_and_cumulative_histogram",
+    ),
+    Claim(
+        "rule-r/sharp",
+        "A cycle also costs at most the sum over its arcs of the largest move between the two classes, one arc (the "
+        "dearest choice) on edges; the heaviest cycle through every set of classes by Held and Karp.",
+        DERIVED,
+        _TRUTH,
+    ),
+    Claim(
+        "rule-r/many-cells",
+        "Hulls of positions inside groups, and the two largest norms of different groups, bound diam(C).",
+        DERIVED,
+        "tests/test_rule_r.py::test_bounds_for_large_domains_hold_on_small_ones",
+    ),
+    Claim(
+        "rule-r/squares",
+        "The squared norm of a cycle is at most Σ g(C, C'), g the largest inner product of moves in two classes.",
+        DERIVED,
+        "tests/test_counterexamples.py::test_gaussian_losses_of_a_histogram_add_squares_not_diameters",
+    ),
+    Claim(
+        "rule-r/stack",
+        "For several releases the smaller of diameters and arcs counts, one by one, on every set of classes.",
+        DERIVED,
+        "tests/test_rule_r.py::test_sequences_are_never_below_the_truth",
+    ),
+    Claim(
+        "rule-r/by-record",
+        "Outputs attached to records may not use diam(C): every arc counts with its largest move.",
+        DERIVED,
+        "tests/test_composition.py::test_outputs_attached_to_records_never_hide_in_a_class",
+    ),
+    Claim(
+        "bundle/shape",
+        "If one direction u of class sizes is free, irreducible changes are a loop, a simple cycle or an acyclic "
+        "bundle of net effect ±u, which splits into ½Σ|u_C| paths.",
+        DERIVED,
+        "tests/test_steinitz.py::test_changes_are_a_loop_a_simple_cycle_or_an_acyclic_bundle",
+    ),
+    Claim(
+        "bundle/cost",
+        "A bundle costs at most V + W: the values of u lost and gained, and the records that pass through classes "
+        "in Smith's order; exactly ‖A·u‖ where classes hold one value.",
+        DERIVED,
+        "tests/test_steinitz.py::test_chain_of_pair_counts_costs_its_length",
+    ),
+    Claim(
+        "steinitz/length",
+        "An irreducible set of changes has at most (2d + 1)^d records, d = rank − 1.",
+        "Steinitz 1913; Grinberg, Sevastyanov 1980",
+        "tests/test_steinitz.py::test_two_dimensions_need_four_records_where_steinitz_says_25",
+    ),
+    Claim(
+        "edges-reading",
+        "If all changes run along edges: cycles of classes with edges on all arcs (E1); where no edge raises or lowers "
+        "two known counts, cycles of the policy graph (E2).",
+        f"{HE}, section 8; E1 derived",
+        "tests/test_constraint_goldens.py::test_ours_in_the_edges_reading",
+    ),
+    Claim(
+        "free/known",
+        "A prefix row that is constant on every class is free if class sizes are determined, or if one direction u "
+        "is free and Σ u_C over the classes it holds is 0 in every group.",
+        DERIVED,
+        "tests/test_rule_r.py::test_plans_lose_no_more_than_they_charge",
     ),
 )
