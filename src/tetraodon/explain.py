@@ -356,7 +356,7 @@ def disclosed_lines(domain: Domain, secrets: Secrets, hood: Neighbourhood) -> li
             lines.append(
                 f"the block in which each record's {', '.join(split)} lies, and how many lie in each."
             )
-    for name in graph.unprotected:
+    for name in graph.unprotected if hood.is_plain else ():
         lines.append(
             f"anything about {name}: how many records have each value can be published without cost."
         )
