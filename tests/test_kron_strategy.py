@@ -20,8 +20,9 @@ from tetraodon.mechanisms import Kronecker, kron_strategy, kronecker, mechanism_
 from tetraodon.mechanisms.kron_strategy import KroneckerStrategy, joined
 from tetraodon.mechanisms.search import Search
 from tetraodon.mechanisms.select import candidates, notes, price
+from tetraodon.publish import publish
 from tetraodon.release import Release
-from tetraodon.sensitivity import stacked
+from tetraodon.sensitivity import kinds, stacked
 from tetraodon.sensitivity.joint import Joint
 from tetraodon.workload import resolve
 
@@ -273,8 +274,23 @@ def test_a_release_and_its_account(tmp_path: Any) -> None:
     assert full.ledger.spent == move * factor
 
 
+def test_a_report_tells_rows_of_all_cells_from_rows_of_groups(tmp_path: Any) -> None:
+    domain = td.Domain(b=td.Categorical(["x", "y", "z"]), d=td.Categorical(["p", "q"]))
+    table = td.Table({"b": list("xyzx"), "d": list("pqqp")}, domain)
+    policy = td.Policy(domain, td.AttributeWise(b=td.Edges([("x", "y")]), d=td.Full()))
+    session = td.Session(table, policy, rho=1, delta="1e-6")
+    one = session.release(td.Histogram("b", "d"), rho="1/8", mechanism="kronecker")
+    publish(tmp_path, [(one, ("csv",))], session.context, report=True)
+    told = (tmp_path / "report.html").read_text()
+    assert "over all attributes at once" in told and "in each of" not in told
+
+
+@pytest.mark.parametrize("few", [10**6, 0])
 @pytest.mark.parametrize("power", [1, 2])
-def test_under_known_counts_two_records_that_change_places_are_covered(power: int) -> None:
+def test_under_known_counts_two_records_that_change_places_are_covered(
+    power: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "FEW_KINDS", few)
     domain = td.Domain(a=td.Integer(0, 2), c=td.Integer(0, 1))
     strategy = made(
         td.Histogram("a", "c"), td.AttributeWise(a=td.Within(1)), PURE if power == 1 else GAUSSIAN, domain
