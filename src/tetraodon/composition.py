@@ -349,7 +349,8 @@ def _largest_mixed(moves: Ints, told: Sequence[tuple[Unit, list[Term]]]) -> Frac
         found, at = Fraction(0) if exactly else 0.0, 0
         for unit, terms in told:
             factors = [t.factor if exactly else float(t.factor) for t in terms]
-            zero = Fraction(0) if exactly else 0.0  # a release without noisy rows may not turn the sum into a float
+            # From a Fraction on: an integer 0 of a release without noisy rows would be halved to a float.
+            zero: Any = Fraction(0) if exactly else 0.0
             loss: Any = sum((row[..., at + i] * f for i, f in enumerate(factors)), zero)
             found, at = found + (loss if unit == "rho" else loss * loss / 2), at + len(terms)
         return found
