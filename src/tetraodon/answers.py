@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .axes import Ints
-from .mechanisms.strategy import Noisy, Strategy
+from .mechanisms.parts import Noisy
+from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .workload import AllRanges, Cells, Prefixes, Rows, SomeRanges
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from .mechanisms.strategy import Part, Strategy
+from .mechanisms.parts import Part
+from .mechanisms.strategy import Strategy
 from .queries import Query
 from .workload import Resolved, Rows
 

@@ -27,7 +27,8 @@ from ..exact import show
 from ..loss import Loss
 from ..mechanisms import Identity, Ordered
 from ..mechanisms.select import price
-from ..mechanisms.strategy import Noisy, Strategy
+from ..mechanisms.parts import Noisy
+from ..mechanisms.strategy import Strategy
 from ..mechanisms.variance import Floats
 from ..queries import Histogram
 from ..sensitivity import Move, Neighbourhood, Term

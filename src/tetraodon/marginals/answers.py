@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..answers import Answers, around
 from ..layout import VALUE_COLUMNS, Column, rounded, texts
-from ..mechanisms.strategy import Noisy
+from ..mechanisms.parts import Noisy
 from ..mechanisms.variance import Floats
 from .asked import Asked
 from .possible import possible

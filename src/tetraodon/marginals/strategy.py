@@ -25,7 +25,8 @@ from ..domain import Domain
 from ..errors import Unsupported
 from ..exact import show
 from ..loss import Loss
-from ..mechanisms.strategy import COVERAGE, LARGEST_SUM, LEAST_VARIANCE, NORMAL, WIDEST, Noisy
+from ..mechanisms.parts import Noisy
+from ..mechanisms.strategy import COVERAGE, LARGEST_SUM, LEAST_VARIANCE, NORMAL, WIDEST
 from ..mechanisms.variance import Floats
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, stacked
 from .asked import Asked

@@ -12,7 +12,8 @@ from ..loss import Loss
 from ..sensitivity import Move, Neighbourhood, largest_move, rows
 from ..workload import Resolved, Rows
 from .forest import Forest, Level
-from .strategy import MAX_CELLS, Part, Strategy
+from .parts import Part
+from .strategy import MAX_CELLS, Strategy
 
 if TYPE_CHECKING:
     from . import Mechanism

@@ -14,9 +14,10 @@ from ..workload import Rows
 from . import Optimised
 from .moves import MAX_POSITIONS, Moves, forest_rows, gram
 from .optimised import MAX_LAPLACE, gaussian_strategy, laplace_strategy
+from .parts import Part
 from .rounding import rounded
 from .search import Search
-from .strategy import Part, Strategy
+from .strategy import Strategy
 from .variance import Floats
 
 TOLERANCE = 1e-2

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import noise
-from ..axes import Bools, Ints
+from ..axes import Ints
 from ..errors import Unsupported
 from ..loss import Loss
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows
@@ -26,6 +26,7 @@ from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
 from .dense import DenseWeights
 from .estimate import Weights
 from .forest import Forest
+from .parts import Noisy, Part, dense
 from .project import Projection, projection
 from .variance import Floats, Posterior, posterior
 
@@ -51,63 +52,6 @@ QUIET, UNEVEN = 1e-6, 2e-11
 SETTLED = 1e-9
 # The 95 % interval of one discrete draw exceeds WIDEST·σ by at most this (it is a whole number); times its weight.
 JUMP = 0.51
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Rows of one kind that share a scale.
-
-    Attributes:
-        name: "chain", "level 1", …, or "rows".
-        layer: the rows, with unit weight.
-        weight: share of the budget, an integer; 0 = not released (except rows that are free).
-        exact: shape (rows,): rows that no edge changes.
-    """
-
-    name: str
-    layer: rows.Layer
-    weight: int
-    exact: Bools
-
-    @property
-    def noisy(self) -> rows.Layer | None:
-        """The rows that carry noise, weighted; None if there are none."""
-        if not self.weight or bool(self.exact.all()):
-            return None
-        layer = self.layer
-        if isinstance(layer, rows.Prefixes):
-            if not self.exact.any():
-                return rows.Prefixes(layer.size, layer.bounds, self.weight)
-            bounds = np.arange(1, layer.size + 1) if layer.bounds is None else layer.bounds
-            return rows.Prefixes(layer.size, bounds[~self.exact], self.weight)
-        if isinstance(layer, rows.Blocks):
-            return rows.Blocks(layer.size, layer.starts, layer.ends, self.weight)
-        assert isinstance(layer, rows.Matrix)
-        return rows.Matrix(layer.matrix, self.weight)
-
-    @property
-    def quiet(self) -> rows.Layer | None:
-        """The rows that are exact; None if there are none."""
-        if not self.exact.any():
-            return None
-        layer = self.layer
-        if isinstance(layer, rows.Prefixes):
-            bounds = np.arange(1, layer.size + 1) if layer.bounds is None else layer.bounds
-            return rows.Prefixes(layer.size, bounds[self.exact])
-        return layer  # levels and rows are exact as a whole or not at all
-
-
-@dataclass(frozen=True, eq=False)
-class Noisy:
-    """What a strategy observed: the only thing that reconstruction and post-processing ever see.
-
-    Attributes:
-        values: one float array (groups, rows) per part; rows that are not released hold 0.
-        total: the number of records, public.
-    """
-
-    values: tuple[Floats, ...]
-    total: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +181,7 @@ class Strategy:
     def weights(self) -> Weights | DenseWeights:
         """Data-independent part of the reconstruction."""
         if self.forest is None:
-            dense = [_dense(p.layer) for p in self.parts]
+            dense = [dense(p.layer) for p in self.parts]
             return DenseWeights(np.concatenate(dense), np.concatenate([self.variance(p) for p in self.parts]))
         observed, levels = self._assumed
         return Weights(self.forest, observed, tuple(levels))
@@ -256,7 +200,7 @@ class Strategy:
         """
         largest = 1
         if self.forest is None:
-            largest = max(int(np.abs(_dense(p.layer)).max(initial=0)) for p in self.parts)
+            largest = max(int(np.abs(dense(p.layer)).max(initial=0)) for p in self.parts)
         if largest * max(total, 1) >= LARGEST_SUM:
             raise Unsupported(
                 f"{self.resolved.query.word}: an answer could exceed 2^61 in units of its cell; declare coarser values."
@@ -294,7 +238,7 @@ class Strategy:
         if self.forest is not None:
             chain, levels = self.forest.apply(table)
             return [chain, *levels]
-        return [table @ _dense(p.layer).T for p in self.parts]
+        return [table @ dense(p.layer).T for p in self.parts]
 
     @cached_property
     def projection(self) -> Projection | None:
@@ -402,14 +346,6 @@ class Strategy:
             and isinstance(self.resolved.workload, Prefixes)
         )
         return self.scale(loud[0]) if own_rows or prefixes else None
-
-
-def _dense(layer: rows.Layer) -> Ints:
-    """The rows of a strategy without a forest as a matrix."""
-    if isinstance(layer, rows.Matrix):
-        return layer.matrix
-    assert isinstance(layer, rows.Prefixes) and layer.bounds is not None
-    return (np.arange(layer.size) < layer.bounds[:, None]).astype(np.int64)
 
 
 def _less(variance: Floats, fall: Floats) -> Floats:
