@@ -28,10 +28,11 @@ from ..workload import AllRanges, Cells, Prefixes, Resolved
 from . import Kronecker
 from .kronecker import OPTIMISED, kronecker_strategy
 from .moves import Moves, gram
+from .parts import Noisy, Part
 from .products import Product
 from .products import Term as Observed
 from .search import Search
-from .strategy import LARGEST_SUM, LEAST_VARIANCE, Noisy, Part, Strategy
+from .strategy import LARGEST_SUM, LEAST_VARIANCE, Strategy
 from .variance import Floats
 
 RECORDS = 2**32

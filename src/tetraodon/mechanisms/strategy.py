@@ -181,8 +181,8 @@ class Strategy:
     def weights(self) -> Weights | DenseWeights:
         """Data-independent part of the reconstruction."""
         if self.forest is None:
-            dense = [dense(p.layer) for p in self.parts]
-            return DenseWeights(np.concatenate(dense), np.concatenate([self.variance(p) for p in self.parts]))
+            told = [dense(p.layer) for p in self.parts]
+            return DenseWeights(np.concatenate(told), np.concatenate([self.variance(p) for p in self.parts]))
         observed, levels = self._assumed
         return Weights(self.forest, observed, tuple(levels))
 
