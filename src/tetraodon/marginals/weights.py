@@ -34,6 +34,9 @@ TOPS = (1, 2, 3, 4, 6, 12, 24, 60, 120, 1000)
 SLACK = 1e-3
 
 
+CONVEX, LEAST, TINY = 200, 1e-2, 1e-12
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What is measured and what is asked.
@@ -135,7 +138,35 @@ def searched(problem: Problem) -> Floats:
     for sharp in SHARPNESS[1:]:
         kept = sorted(tried, key=problem.error)[:KEPT]
         tried = [*kept, *(_improved(problem, start, sharp, 400) for start in kept)]
-    return min(tried, key=problem.error)
+    best = min(tried, key=problem.error)
+    return min(best, _convex(problem, best), key=problem.error) if problem.power == 2 else best
+
+
+def _convex(problem: Problem, start: Floats) -> Floats:
+    """Gaussian budgets are a convex program, Σ c/(Aw) for Mw ≤ 1, w ≥ 0: solved in w itself, where a weight can leave 0."""
+    from scipy.optimize import minimize
+
+    if len(start) > CONVEX:
+        return start
+    rows, columns, factors = problem.incidence
+    costs = np.array(list(problem.costs.values()))
+    matrix = np.zeros((len(costs), len(start)))
+    matrix[rows, columns] = factors
+
+    def error(w: Floats) -> tuple[float, Floats]:
+        precision = np.maximum(matrix @ w, TINY)
+        return float((costs / precision).sum()), -matrix.T @ (costs / precision**2)
+
+    begin = np.maximum(start / start.max(), LEAST)
+    begin /= (problem.moves @ begin).max()
+    limit = {"type": "ineq", "fun": lambda w: 1 - problem.moves @ w, "jac": lambda w: -problem.moves}
+    scale = error(begin)[0]
+    found = minimize(
+        lambda w: tuple(v / scale for v in error(w)), begin, jac=True, method="SLSQP", bounds=[(0, None)] * len(begin),
+        constraints=limit, options={"maxiter": 300, "ftol": 1e-10},
+    )  # fmt: skip
+    weights = np.maximum(np.asarray(found.x, dtype=np.float64), 0.0)
+    return weights / weights.max() if weights.max() > 0 else start
 
 
 def _uneven(count: int, turn: int, height: float) -> Floats:
