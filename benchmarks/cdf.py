@@ -23,8 +23,8 @@ from tetraodon import noise
 from tetraodon.answers import answers
 from tetraodon.loss import Loss
 from tetraodon.mechanisms.select import candidates
-from tetraodon.sensitivity import Neighbourhood
 from tetraodon.release import Release, name_of
+from tetraodon.sensitivity import Neighbourhood
 from tetraodon.workload import resolve
 
 CELLS, RECORDS, RANGES, ROUNDS = 10**6, 10**6, 10_000, 3

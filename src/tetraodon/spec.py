@@ -143,6 +143,16 @@ def load(path: Path) -> Document:
             raise SpecificationError(
                 "budget.delta: below 1, and beside rho alone; a budget in epsilon has none."
             )
+        if total.unit == "rho" and delta is None:
+            raise SpecificationError(
+                "budget.delta: is missing; a budget in rho states one, such as 0.000001."
+            )
+        for request in requests:
+            if request.loss.unit == "rho" and total.unit == "epsilon":
+                raise SpecificationError(
+                    f"releases.{request.name}.rho: the budget is in epsilon, which Gaussian noise has none of; "
+                    "state budget.rho and budget.delta instead."
+                )
         data = {k: v for k, v in outer["data"].items() if v is not None}
         if "://" not in data["source"]:
             _check_path(data["source"], path.parent, "data.source")
@@ -194,7 +204,9 @@ def _loss(told: Mapping[str, Any], prefix: str = "") -> Loss:
     """epsilon or rho, one of them."""
     given = [unit for unit in UNITS if told[unit] is not None]
     if len(given) == 2:
-        raise SpecificationError(f"{prefix}rho: beside epsilon; state one of them (rho is for Gaussian noise).")
+        raise SpecificationError(
+            f"{prefix}rho: beside epsilon; state one of them (rho is for Gaussian noise)."
+        )
     if not given:
         raise SpecificationError(f"{prefix}epsilon: is missing; add it (or rho, for Gaussian noise).")
     return Loss(given[0], positive(told[given[0]], f"{prefix}{given[0]}"))

@@ -26,8 +26,8 @@ from ..domain import Domain
 from ..exact import show
 from ..loss import Loss
 from ..mechanisms import Identity, Ordered
-from ..mechanisms.select import price
 from ..mechanisms.parts import Noisy
+from ..mechanisms.select import price
 from ..mechanisms.strategy import Strategy
 from ..mechanisms.variance import Floats
 from ..queries import Histogram

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..axes import Ints
 
+LARGEST = 2**61
 Whole = NDArray[np.object_] | Ints
 
 
@@ -28,6 +29,8 @@ def inner_products(moves: Whole, heads: Ints) -> Any:
     >>> inner_products(np.array([[0, 2, 1], [2, 0, 1], [1, 1, 0]]), np.array([0, 2])).tolist()
     [[4, 0], [0, 0]]
     """
+    if int(moves.max(initial=0)) * 2 * len(heads) ** 2 >= LARGEST:
+        moves = moves.astype(object)  # sums over all pairs of classes must not wrap
     ends = [*heads.tolist(), len(moves)]
     found = np.zeros((len(heads), len(heads)), dtype=moves.dtype)
     for i, (a, b) in enumerate(pairwise(ends)):

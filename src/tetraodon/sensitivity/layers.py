@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -170,26 +171,45 @@ def difference(layers: tuple[Layer, ...], a: Ints, b: Ints) -> Ints:
 
 
 def weighed(layers: tuple[Layer, ...], table: Ints, power: int) -> int:
-    """Σ_layers w · Σ_rows |A·h|^power over all groups, for integer tables h of shape (groups, size)."""
-    total = 0
-    prefix = np.concatenate([np.zeros((len(table), 1), dtype=np.int64), np.cumsum(table, axis=1)], axis=1)
+    """Σ_layers w · Σ_rows |A·h|^power over all groups, for integer tables h of shape (groups, size), exact.
+
+    >>> weighed((Matrix(np.array([[2**30, -(2**30)]])),), np.array([[4, -4]]), 2) == 2**66
+    True
+    """
+    total, reach = 0, int(np.abs(table).sum())
     for layer in layers:
-        if isinstance(layer, Prefixes):
-            moved = prefix[:, 1:] if layer.bounds is None else prefix[:, layer.bounds]
-        elif isinstance(layer, Blocks):
-            moved = table if layer.starts is None else prefix[:, layer.ends] - prefix[:, layer.starts]
-        elif isinstance(layer, Ranges):
-            lows, highs = (
-                (layer.lows, layer.highs) if layer.lows is not None else np.triu_indices(layer.size + 1, 1)
-            )
-            moved = prefix[:, highs] - prefix[:, lows]
-        elif isinstance(layer, Joint):
-            moved = layer.applied(table)
-        else:
-            assert isinstance(layer, Matrix)
-            moved = table @ layer.matrix.T
+        # No row takes a larger value than this, in Python integers: beyond 64 bits numpy counts in them too.
+        most = _largest_entry(layer) * reach
+        told = table if most < LARGEST else table.astype(object)
+        moved = _applied(layer, told)
+        if most**power * max(moved.size, 1) >= LARGEST:
+            moved = moved.astype(object)
         total += layer.weight * int((np.abs(moved) ** power).sum())
     return total
+
+
+def _largest_entry(layer: Layer) -> int:
+    if isinstance(layer, Matrix):
+        return int(np.abs(layer.matrix).max(initial=0))
+    return prod(int(np.abs(f).max(initial=0)) for f in layer.factors) if isinstance(layer, Joint) else 1
+
+
+def _applied(layer: Layer, table: Ints) -> Ints:
+    """The rows of a layer on a table of integers."""
+    if isinstance(layer, Joint):
+        return layer.applied(table)
+    if isinstance(layer, Matrix):
+        return np.asarray(table @ layer.matrix.T)
+    if isinstance(layer, Blocks) and layer.starts is None:
+        return table
+    prefix = np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1)
+    if isinstance(layer, Prefixes):
+        return np.asarray(prefix[:, 1:] if layer.bounds is None else prefix[:, layer.bounds])
+    if isinstance(layer, Blocks):
+        return np.asarray(prefix[:, layer.ends] - prefix[:, layer.starts])
+    assert isinstance(layer, Ranges)
+    lows, highs = (layer.lows, layer.highs) if layer.lows is not None else np.triu_indices(layer.size + 1, 1)
+    return np.asarray(prefix[:, highs] - prefix[:, lows])
 
 
 def squared(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:

@@ -60,8 +60,12 @@ def known_counts(terms: Sequence[Term], hood: Neighbourhood, power: int) -> Move
     """
     classes = hood.classes
     assert classes is not None
+    # In units of the first factor, so that a strategy at its loss is priced by the very numbers that set its scales.
+    unit = terms[0].factor or Fraction(1)
     # Rows that join groups are no table of groups: their bound adds up the moves of all changed records.
-    terms = [t if t.joint is None else replace(t, is_by_record=True) for t in terms]
+    terms = [
+        replace(t, factor=t.factor / unit, is_by_record=t.is_by_record or t.joint is not None) for t in terms
+    ]
     kinds = kinds_of(tuple(t.resolved for t in terms), hood)
     spread = Spread.of(terms, kinds, power)
     inside = _inside(terms, kinds, spread)
@@ -73,7 +77,7 @@ def known_counts(terms: Sequence[Term], hood: Neighbourhood, power: int) -> Move
         else:
             found, rule = _steinitz(spread, kinds)
     cells = inside.cells if Fraction(inside.value) >= found else None
-    value = plain(max(Fraction(inside.value), found))
+    value = plain(max(Fraction(inside.value), found) * unit)
     return Move(value, cells, rule, kinds.domain, {"any": value} if value else {})
 
 
