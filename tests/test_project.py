@@ -14,7 +14,7 @@ from pricing import epsilon, rho
 from strategies import examples
 
 import tetraodon as td
-from tetraodon.answers import answers, possible_cells
+from tetraodon.answers import answers, outward, possible_cells
 from tetraodon.mechanisms import Hierarchical, Identity, Ordered, OrderedHierarchical
 from tetraodon.mechanisms.project import facts
 from tetraodon.mechanisms.select import candidates, price
@@ -239,3 +239,26 @@ def test_overlapping_known_sums_are_met_together() -> None:
     for places, total in sums:
         assert found[places].sum() == pytest.approx(total, abs=1e-6)
     assert (found >= 0).all()
+
+
+def test_published_cumulative_counts_agree_with_a_public_range_as_far_as_possible() -> None:
+    domain = td.Domain(x=td.Integer(0, 19))
+    rows = np.random.default_rng(4).integers(0, 20, 100)
+    known = int(((rows >= 4) & (rows <= 9)).sum())
+    policy = td.Policy(domain, td.Within(3), [td.CountConstraint({"x": (4, 9)}, answer=known)])
+    session = td.Session(td.Table({"x": rows}, domain), policy, epsilon=100)
+    apart = []
+    for i in range(30):
+        made = session.release(td.CDF("x"), "1/4", name=f"r{i}")
+        values = made.answers.prefix[0]
+        assert (np.diff(values) >= -1e-9).all() and values[0] == 0 and values[-1] == 100
+        apart.append(abs(values[10] - values[4] - known))
+    assert max(apart) < 0.5 and float(np.mean(apart)) < 0.05
+
+
+def test_intervals_of_a_few_records_end_at_whole_numbers() -> None:
+    linear = np.array([3.02, 5.0, 7.4])
+    widened = outward(linear, np.array([1.0, 0.0, 12.0]))
+    assert (linear + widened)[0] == pytest.approx(5) or (linear - widened)[0] == pytest.approx(2)
+    assert linear[0] - widened[0] <= 2.02 and linear[0] + widened[0] >= 4.02
+    assert widened[1:].tolist() == [0.0, 12.0]

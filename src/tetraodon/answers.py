@@ -15,6 +15,7 @@ import numpy as np
 
 from .axes import Ints
 from .mechanisms.parts import Noisy
+from .mechanisms.project import Projection
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .workload import AllRanges, Cells, Prefixes, Rows, SomeRanges
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 ROUNDS = 50
+NEAR = 1e-6
+FEW = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +72,32 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
         clipped = np.clip(cells, 0.0, total)
         if strategy.hood.classes is not None:
             clipped = np.minimum(possible_cells(cells, _public_sums(strategy, chain, noisy.total)), total)
-        return around(clipped, cells, half, 0.0, total)
+        return around(clipped, cells, outward(cells, half), 0.0, total)
     raw = _summed(cells)
     exact = strategy.parts[0].exact
     raw[:, strategy.bounds[exact]] = chain[:, exact]  # without the rounding of the sums
     variance = strategy.prefix_variance()
     raw = np.where(variance == 0, np.rint(raw), raw)  # exact counts, without what adding up cells rounded
     prefix = possible_prefixes(raw, variance, total)
+    if known is not None:
+        prefix = _agreeing(prefix, known, variance, noisy.total)
     if isinstance(asked, Cells):
-        return around(np.diff(prefix, axis=1), cells, half, 0.0, total, prefix, raw)
+        return around(np.diff(prefix, axis=1), cells, outward(cells, half), 0.0, total, prefix, raw)
     if isinstance(asked, SomeRanges):
         told, linear = (p[:, asked.highs] - p[:, asked.lows] for p in (prefix, raw))
-        return around(told, linear, half, 0.0, total, prefix, raw)
+        return around(told, linear, outward(linear, half), 0.0, total, prefix, raw)
     assert isinstance(asked, Prefixes | AllRanges)
-    return around(prefix[:, 1:], raw[:, 1:], half, 0.0, total, prefix, raw)
+    return around(prefix[:, 1:], raw[:, 1:], outward(raw[:, 1:], half), 0.0, total, prefix, raw)
+
+
+def _agreeing(prefix: Floats, known: Projection, variance: Floats, total: int) -> Floats:
+    """Possible prefix sums that agree with the public counts, as nearly as turns of both steps bring them."""
+    for _ in range(ROUNDS):
+        fresh = possible_prefixes(known.applied(prefix, total), variance, float(total))
+        moved, prefix = float(np.abs(fresh - prefix).max()), fresh
+        if moved < NEAR:
+            break
+    return prefix
 
 
 def _summed(cells: Floats) -> Floats:
@@ -107,6 +122,13 @@ def around(
     lower = np.where(astray, low, np.clip(least, low, high))
     upper = np.where(astray, high, np.clip(most, low, high))
     return Answers(values, np.minimum(lower, values), np.maximum(upper, values), prefix, raw)
+
+
+def outward(linear: Floats, half: Floats) -> Floats:
+    """Half-widths of counts: those of a few records are widened to whole ends, since the truth is whole and an interval of
+    one or two counts would be overrun by the fraction that faint draws add."""
+    whole = np.maximum(np.ceil(linear + half) - linear, linear - np.floor(linear - half))
+    return np.where((half > 0) & (half <= FEW), whole, half)
 
 
 def _public_sums(strategy: Strategy, chain: Floats, total: int) -> list[tuple[Ints, float]]:

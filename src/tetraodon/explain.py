@@ -233,7 +233,7 @@ def odds_lines(hood: Neighbourhood, epsilon: Any) -> list[str]:
         return [
             f"Odds: {amount} holds between any two tables that agree on the public counts and differ as little as these "
             "allow, with at least one record moved between joined values. Because the counts are public, several records "
-            "may have to move together, and every answer costs more than it would without them.",
+            "may have to move together, and answers can cost more than they would without them.",
             "Odds: about values that are not joined themselves no number is promised here.",
         ]
     if epsilon is None:

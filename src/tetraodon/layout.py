@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .answers import Answers, quantile_positions
+from .answers import Answers, outward, quantile_positions
 from .binning import Grouping
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
@@ -100,8 +100,8 @@ def _quantiles(
 ) -> dict[str, Column]:
     axis = strategy.resolved.axis
     assert axis is not None and answers.prefix is not None and answers.raw_prefix is not None
-    half = strategy.half_widths(strategy.prefix_variance())
     n, prefix, raw = axis.n_ordinary, answers.prefix, answers.raw_prefix
+    half = outward(raw, strategy.half_widths(strategy.prefix_variance()))
     best = quantile_positions(prefix, query.levels, n)
     # Position q stays possible while F(q) may reach the share and F(q − 1) may fall short of it: two intervals of its own
     # hold at the true q, however many other positions there are. Published: from the first possible one to the last.

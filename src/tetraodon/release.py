@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .answers import Answers, quantile_positions
+from .answers import Answers, outward, quantile_positions
 from .binning import Grouping
 from .clustering.declared import Clustering
 from .disclosure import exact_rows
@@ -315,6 +315,7 @@ class Release:
         def ends() -> tuple[Any, Any]:
             half = strategy.half_widths(strategy.range_variance(first, past))
             linear = raw[:, past] - raw[:, first]
+            half = outward(linear, half)
             lower = np.minimum(np.clip(linear - half, 0, self.total), value)
             upper = np.maximum(np.clip(linear + half, 0, self.total), value)
             return self._shaped(lower, single), self._shaped(upper, single)
