@@ -80,3 +80,36 @@ def test_exact_prefix_rows_under_known_counts_move_for_no_neighbour(
         moves, _ = constrained.changes(pairs)
         moved = (moves @ matrix.T).any(axis=0).reshape(-1, len(free)).any(axis=0)
         assert not (moved & free).any()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_prices_of_many_kinds_of_records_are_never_below_those_of_few(
+    norm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same question with every pair of kinds looked at, by enumeration, and by the rules for too many kinds."""
+    from tetraodon.sensitivity import kinds
+
+    monkeypatch.setattr(kinds, "FEW_KINDS", 0)
+    rows = td.Linear([[1, 1, 3, 0], [0, 2, 2, 1]], "x", by=["y"])
+    questions: list[tuple[td.Query, Any]] = [
+        (td.Histogram("x", "y"), np.eye(8, dtype=np.int64)),
+        (td.CDF("x", by=["y"]), np.kron(np.tril(np.ones((4, 4), dtype=np.int64)), np.eye(2, dtype=np.int64))),
+        (td.CDF("x"), np.kron(np.tril(np.ones((4, 4), dtype=np.int64)), np.ones((1, 2), dtype=np.int64))),
+        (rows, np.kron(np.array([[1, 1, 3, 0], [0, 2, 2, 1]]), np.eye(2, dtype=np.int64))),
+    ]
+    for known in (
+        [td.CountConstraint({"x": [0, 1]})],
+        [td.MarginalConstraint("x")],
+        [td.MarginalConstraint("y")],
+    ):
+        for secrets in (td.Full(), td.AttributeWise(x=td.Within(1), y=td.Full())):
+            policy = td.Policy(XY, secrets, known)
+            facts = [
+                [int(k.labels[k.domain.encode([np.int64(dict(zip(XY, r, strict=True))[n]) for n in k.domain.names])] == label)
+                 for r in brute.tuples(XY)]
+                for k in policy.known for label in range(k.first, k.n_labels)
+            ]  # fmt: skip
+            pairs = constrained.neighbours(brute.adjacency(XY, secrets), facts, 4)
+            for query, matrix in questions:
+                truth = constrained.largest(pairs, matrix, 1 if norm == "l1" else 2).value
+                assert policy.sensitivity(query, norm=norm).value >= truth
