@@ -294,7 +294,7 @@ def test_whole_strategies_keep_the_promised_error(query: int, policy: int) -> No
     hood = td.Policy(DOMAIN, POLICIES[policy]).neighbourhood
     rows = written_out(asked.workload, asked.n_positions)
     for power in (1, 2):
-        found = whole_strategy(asked, hood.graph, power, 10**6, work=1e7)
+        found = whole_strategy(asked.workload, moves_along(asked, hood.graph), power, 10**6, work=1e7)
         weights = DenseWeights.of(found.matrix, 1.0, found.exact)
         # Public totals cost nothing under the policy, and no answer is left open.
         assert not len(found.exact) or largest_move(asked, hood, (rows_of(found.exact),), power).value == 0

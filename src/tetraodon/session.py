@@ -120,6 +120,7 @@ class Session:
 
     Raises:
         SpecificationError: the policy speaks of another domain, or the total is no positive number.
+        DataError: a file ledger is asked for and the table does not have the public counts that the policy states.
         LedgerError: the ledger belongs to another table, domain or budget.
         BudgetError, PolicyError: what was released already exceeds the budget under this policy, or has no price under it.
 
@@ -162,7 +163,9 @@ class Session:
             "total": self.total,
             "delta": self.delta,
         }
-        self._true: set[int] = set()  # which of the policy's known counts the table was seen to have
+        if ledger is not None and all(known.answers is not None for known in policy.known):
+            # A declared policy stays in force for good, so a slip in a public count must not reach the ledger.
+            self._check_known()
         self.ledger = Ledger.in_memory(**told) if ledger is None else Ledger.open(ledger, **told)
 
     @property
@@ -258,13 +261,12 @@ class Session:
 
     def _check_known(self) -> None:
         """Refuse a table that violates a public count. That the counts are true is public by their declaration."""
-        for at, known in enumerate(self.policy.known):  # by number: titles are shortened
-            if at not in self._true and known.is_broken(self.table.counts(*known.domain.names)):
+        for known in self.policy.known:
+            if known.is_broken(self.table.counts(*known.domain.names)):
                 raise DataError(
                     f"policy.constraints: the table does not have the stated answers of {known.title}. Nothing was spent. "
                     "Only facts that are already public and true of this table can be declared."
                 )
-            self._true.add(at)
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.total.show()}, policy {self.policy.hash[:12]})"

@@ -14,6 +14,7 @@ from oracle import constrained
 
 import tetraodon as td
 from tetraodon import noise
+from tetraodon.answers import answers
 from tetraodon.errors import BudgetError, DataError, PolicyError, SpecificationError, Unsupported
 from tetraodon.loss import Loss
 from tetraodon.mechanisms.select import candidates, price
@@ -258,16 +259,16 @@ def test_c30_what_no_path_joins_is_said_to_be_disclosed() -> None:
 
 
 def test_every_gaussian_answer_holds_its_truth_as_often_as_it_says() -> None:
-    """95 % intervals of a CDF in ρ, over 300 releases of 20 answers."""
+    """95 % intervals of a CDF in ρ: 300 draws of 20 answers, through the path of a release after its charge."""
     domain = td.Domain(x=td.Integer(0, 19))
-    rows = np.random.default_rng(1).integers(0, 20, 500)
-    truth = np.cumsum(np.bincount(rows, minlength=20))
-    held = session(td.Policy(domain, td.Within(3)), {"x": rows}, rho=1000, delta="1e-6")
-    inside = 0
-    for i in range(300):
-        made = held.release(td.CDF("x"), rho="1/50", name=f"r{i}")
-        told = made.to_arrow().to_pydict()
-        inside += int(((np.array(told["lower"]) <= truth) & (truth <= np.array(told["upper"]))).sum())
+    table = np.bincount(np.random.default_rng(1).integers(0, 20, 500), minlength=20)[None, :]
+    truth, inside = np.cumsum(table), 0
+    loss, hood = Loss("rho", Fraction(1, 50)), td.Policy(domain, td.Within(3)).neighbourhood
+    strategy = candidates(resolve(td.CDF("x"), domain), hood, loss)[0]
+    for _ in range(300):
+        with noise.reserve([], gaussian=strategy.draws) as held:
+            made = answers(strategy, strategy.observe(table, 500, held))
+        inside += int(((made.lower[0] <= truth) & (truth <= made.upper[0])).sum())
     assert inside / 6000 > 0.95 - 4 * math.sqrt(0.05 * 0.95 / 300)
 
 
@@ -277,3 +278,13 @@ def test_no_hidden_keyword_lowers_a_price() -> None:
         assert not names & {"sensitivity", "scale", "cost", "reading", "norm", "records", "unsafe"}
     with pytest.raises(Unsupported):
         td.Policy(X, td.Full(), presence="secret")
+
+
+def test_c28_a_slip_in_a_public_count_does_not_reach_the_ledger(tmp_path: Any) -> None:
+    rows, ledger = {"x": [0, 1, 5, 5]}, tmp_path / "l.ledger"
+    wrong, right = (td.Policy(X, td.Full(), [td.CountConstraint({"x": (0, 2)}, answer=n)]) for n in (3, 2))
+    with pytest.raises(DataError, match="Nothing was spent"):
+        td.Session(td.Table(rows, X, name="t"), wrong, epsilon=1, ledger=ledger)
+    assert not ledger.exists()
+    made = td.Session(td.Table(rows, X, name="t"), right, epsilon=1, ledger=ledger)
+    assert made.release(td.Histogram("x"), epsilon="1/2").spent.amount == Fraction(1, 2)

@@ -8,19 +8,16 @@ import numpy as np
 
 from ..axes import Axis, Bools, Ints
 from ..errors import SpecificationError, Unsupported
-from ..quotient import label_change, quotient
 from ..sensitivity import largest_move, rows
 from ..workload import Rows
 from . import Optimised
-from .moves import MAX_POSITIONS, Moves, forest_rows, gram
-from .optimised import MAX_LAPLACE, gaussian_strategy, laplace_strategy
+from .moves import MAX_POSITIONS, Moves, forest_rows, moves_along
+from .optimised import MAX_LAPLACE, whole_strategy
 from .parts import Part
-from .rounding import rounded
 from .search import Search
 from .strategy import Strategy
 from .variance import Floats
 
-TOLERANCE = 1e-2
 RECORDS = 2**40
 WORK = 2e10  # some seconds
 QUICK = 256
@@ -52,16 +49,15 @@ def optimised(search: Search, named: Sequence[Strategy] = ()) -> Strategy:
         raise Unsupported(
             f"{where}: offered up to {longest(search):,} cells along the axis, which has {size:,}; use 'auto'."
         )
-    moves = _moves(search)
+    # Under public counts any position may have to make up for another, in another group too unless the group's total is known.
+    moves = Moves.of(Axis(size, window=size - 1), size, np.full(size, 0.0 if search.free[size] else 2.0))
+    if search.hood.is_plain:
+        moves = moves_along(resolved, search.hood.graph)
     if not len(moves.pairs) and not moves.leaves.any():
         raise SpecificationError(f"{where}: no secret changes this answer; use 'auto' here.")
-    square, _ = gram(resolved.workload, size)
-    if search.power == 2:
-        matrix: Floats = gaussian_strategy(square, moves, TOLERANCE).matrix
-    else:
-        starts = [forest_rows(s.forest) * _roots(s)[:, None] for s in named if s.forest is not None]
-        matrix = laplace_strategy(square, moves, starts, WORK).matrix
-    return _built(search, rounded(matrix, square, moves, RECORDS), search.free)
+    starts = [forest_rows(s.forest) * _roots(s)[:, None] for s in named if s.forest is not None]
+    found = whole_strategy(resolved.workload, moves, search.power, RECORDS, starts, WORK)
+    return _built(search, found.matrix, search.free)
 
 
 def _built(search: Search, matrix: Ints, free: Bools) -> Strategy:
@@ -84,23 +80,8 @@ def _roots(strategy: Strategy) -> Floats:
     return np.concatenate(told)
 
 
-def _moves(search: Search) -> Moves:
-    """How one record may move along the axis. Under public counts all positions may have to make up for each other."""
-    resolved, size = search.resolved, search.resolved.n_positions
-    small = search.hood.graph.project(resolved.domain.names)
-    if not search.hood.is_plain or small.kind == "flat":
-        return Moves.of(Axis(size, window=size - 1), size, np.full(size, 2.0 if resolved.groups else 0.0))
-    movers = [(g.name, g.labels) for g in resolved.groups]
-    movers += [(n, np.where(kept, 0, -1).astype(np.int64)) for n, kept in resolved.filters]
-    most = max((label_change(small.axis(n), labels)[0] for n, labels in movers), default=0)
-    axis = Axis(size)
-    if resolved.axis is not None:
-        axis = quotient(small.axis(resolved.axis.name), resolved.axis.labels)
-    return Moves.of(axis, size, np.full(size, float(most)))
-
-
 def applies(search: Search) -> bool:
     """Whether ``auto`` should look at optimised rows: those that take a moment, for several positions asked together."""
     own = isinstance(search.resolved.workload, Rows)
     quick = search.power == 2 and 2 < search.resolved.n_positions <= QUICK
-    return quick and not own and search.hood.is_plain and not search.free.all()
+    return quick and not own and not search.free.all()

@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 
 from ..axes import Bools, Ints
-from ..graphs import Graph
-from ..workload import Resolved
-from .moves import Moves, features, gram, in_features, in_units, limit, merged, moves_along
+from ..workload import Workload
+from .moves import Moves, features, gram, in_features, in_units, limit, merged
 from .rounding import rounded
 from .variance import Floats
 
@@ -287,25 +286,25 @@ def laplace_strategy(
 ) -> Found:
     """The best strategy under Laplace noise that L-BFGS reaches from given and fixed starts.
 
-        log tr(V (AᵀA)⁻¹) + 2 log ‖(‖A p_e‖₁)_e‖_q, |t| rounded off, q rising, with the analytic gradient (derived). Every start
-        is a candidate as it is, so the result is never worse than the best of them.
+        log tr(V (AᵀA)⁻¹) + 2 log ‖(‖A p_e‖₁)_e‖_q, |t| rounded off, q rising, with the analytic gradient (derived)
 
-        Args:
-            square: V = WᵀW, shape (positions, positions).
-            starts: strategies, shape (rows, positions) each, in any scale; those that do not identify all counts modulo public
-                totals are skipped.
-            work: about how many floating-point operations to spend; the result depends on nothing else.
+    Every start is a candidate as it is, so the result is never worse than the best of them.
 
-        Raises:
-            Unsupported: more than 512 positions.
+    Args:
+        square: V = WᵀW, shape (positions, positions).
+        starts: strategies, shape (rows, positions) each, in any scale; those that do not identify all counts modulo public
+            totals are skipped.
+        work: about how many floating-point operations to spend; the result depends on nothing else.
 
-        >>> from ..axes import Axis
-        >>> from ..workload import AllRanges
-        >>> from .forest import Forest
+    Raises:
+        Unsupported: more than 512 positions.
+
+    >>> from ..axes import Axis
+    >>> from ..workload import AllRanges
     >>> from .moves import gram
-        >>> best = laplace_strategy(gram(AllRanges(), 8)[0], Moves.of(Axis(8, window=1), 8))
-        >>> round(2 * best.value / 36, 2)
-        3.11
+    >>> best = laplace_strategy(gram(AllRanges(), 8)[0], Moves.of(Axis(8, window=1), 8))
+    >>> round(2 * best.value / 36, 2)
+    3.11
     """
     from .descent import search
 
@@ -332,16 +331,17 @@ class Whole:
 
 
 def whole_strategy(
-    resolved: Resolved,
-    graph: Graph,
+    workload: Workload,
+    moves: Moves,
     power: int,
     records: int,
     starts: Sequence[Floats] = (),
     work: float = WORK,
 ) -> Whole:
-    """Integer rows optimised for a query under a secret graph without known counts, for Laplace (1) or Gaussian noise (2).
+    """Integer rows optimised for a workload, for Laplace (1) or Gaussian noise (2).
 
     Args:
+        moves: how a record may move; see ``moves_along``.
         records: B x stays below 2^61 for up to so many.
         starts: named strategies, for Laplace; the result is no worse than the best of them, but for rounding.
         work: for Laplace; see ``laplace_strategy``.
@@ -349,8 +349,7 @@ def whole_strategy(
     Raises:
         Unsupported: too many positions or records.
     """
-    moves = moves_along(resolved, graph)
-    square, _ = gram(resolved.workload, moves.size)
+    square, _ = gram(workload, moves.size)
     found: Optimum | Found
     if power == 2:
         found = gaussian_strategy(square, moves, FINE if moves.size <= FEW else COARSE)
