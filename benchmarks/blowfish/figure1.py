@@ -198,7 +198,9 @@ def ours(name: str, policy: str, epsilon: Fraction, runs: int, done: dict[str, l
     hood = td.Policy(whole, secrets(policy, whole.names)).neighbourhood
     ways = candidates(query, whole, hood, Loss("epsilon", epsilon))
     histogram = next(w for w in ways if isinstance(w, HistogramWay))
-    for series, way in {OURS: ways[0]} | ({HISTOGRAM: histogram} if histogram is not ways[0] else {}).items():
+    for series, way in (
+        {OURS: ways[0]} | ({HISTOGRAM: histogram} if histogram is not ways[0] else {})
+    ).items():
         [(kind, options_)] = way.mechanism.to_spec().items()
         told = " ".join([kind.removeprefix("kmeans-"), *(str(v) for v in options_.values())])
         key = json.dumps([name, told, str(way.draws)])
