@@ -60,6 +60,8 @@ class DenseWeights:
         q, upper, pivots = qr(self.matrix[rows].T.astype(np.float64), pivoting=True)
         gains = np.abs(np.diagonal(upper))
         rank = int((gains > NOTHING * gains[0]).sum())
+        if not rank:  # rows of zeros; older SciPy solves no empty systems
+            return rows[:0], np.zeros((0, self.size)), np.eye(self.size)
         least = solve_triangular(upper[:rank, :rank], q[:, :rank].T)
         return rows[pivots[:rank]], np.asarray(least, dtype=np.float64), q[:, rank:]
 
