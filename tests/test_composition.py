@@ -277,7 +277,7 @@ def test_losses_without_rows_under_known_counts_cover_the_truth() -> None:
 
 
 def test_outputs_attached_to_records_never_hide_in_a_class() -> None:
-    """rules.md §8 (a): a row release under known counts goes by the arcs of a cycle, not by diameters of classes."""
+    """A row release under known counts goes by the arcs of a cycle, not by diameters of classes."""
     rng, compared = np.random.default_rng(13), 0
     for _ in range(40 * EFFORT):
         case = constrained.drawn(rng, most=400)
@@ -346,7 +346,7 @@ def count(low: int, high: int) -> Any:
 
 
 def test_a_count_that_becomes_known_later_prices_the_past_anew(tmp_path: Path) -> None:
-    """rules.md §8 (ii): one ordered release on a line costs 1, and 8 once #[0, 4] is known."""
+    """One ordered release on a line costs 1, and 8 once #[0, 4] is known."""
     before = td.Policy(LINE, td.Within(1))
     after = td.Policy(LINE, td.Within(1), constraints=[count(0, 4)])
     ledger = opened(before, "7.9", tmp_path / "a.ledger")
@@ -372,7 +372,7 @@ def test_a_count_that_becomes_known_later_prices_the_past_anew(tmp_path: Path) -
 
 
 def test_known_counts_of_several_policies_join() -> None:
-    """rules.md §8 (c): either count alone makes a histogram cost 4, both together 6."""
+    """Either count alone makes a histogram cost 4, both together 6."""
     plain = td.Policy(SIX, td.Within(1))
     one, two = (td.Policy(SIX, td.Within(1), constraints=[c]) for c in (count(1, 2), count(4, 5)))
     ledger = opened(plain, 5)
@@ -397,7 +397,7 @@ def test_known_counts_of_several_policies_join() -> None:
 
 
 def test_no_refunds() -> None:
-    """rules.md §8 (b): a count that becomes known lowers the true loss of its own noisy version to 0; it stays spent."""
+    """A count that becomes known lowers the true loss of its own noisy version to 0; it stays spent."""
     plain = td.Policy(SIX, td.Within(1))
     knows = td.Policy(SIX, td.Within(1), constraints=[count(0, 2)])
     ledger = opened(plain, 1)
@@ -408,7 +408,7 @@ def test_no_refunds() -> None:
 
 
 def test_what_went_out_exactly_binds_later_policies() -> None:
-    """rules.md §8 (iii): totals of blocks are free under Partition and have no price where edges cross the blocks."""
+    """Totals of blocks are free under Partition and have no price where edges cross the blocks."""
     blocks = td.Policy(SIX, td.Partition(blocks=2))
     inside = td.Policy(SIX, td.Partition(blocks=6))
     full = td.Policy(SIX, td.Full())
@@ -427,7 +427,7 @@ def test_what_went_out_exactly_binds_later_policies() -> None:
 
 
 def test_a_total_that_is_free_moves_once_a_count_across_components_is_known() -> None:
-    """rules.md §3: G = {01, 23}, #{0, 2} known: no edge changes the total of {0, 1}, but (0, 1) → (1, 2) does."""
+    """G = {01, 23}, #{0, 2} known: no edge changes the total of {0, 1}, but (0, 1) → (1, 2) does."""
     domain = td.Domain(a=td.Integer(0, 3))
     blocks = td.Policy(domain, td.Partition(blocks=2))
     ledger = opened(blocks, 100)
@@ -441,7 +441,7 @@ def test_a_total_that_is_free_moves_once_a_count_across_components_is_known() ->
 
 
 def test_parts_by_a_protected_value_add_up() -> None:
-    """rules.md §9: T = {0, 1}, all secret: sizes of the two cells change together, so the parts are paid for twice."""
+    """T = {0, 1}, all secret: sizes of the two cells change together, so the parts are paid for twice."""
     domain = td.Domain(a=td.Integer(0, 1))
     policy = td.Policy(domain, td.Full())
     cells = [released(str(v), policy, td.Histogram("a", where={"a": [v]})) for v in (0, 1)]
@@ -473,7 +473,7 @@ def test_one_count_with_two_answers_is_refused() -> None:
 
 
 def test_different_graphs_add_along_the_edges_of_each() -> None:
-    """blowfish.md §2: releases of 1 under a line and of 1 under θ = 3 lose 3 + 1 along edges of length 3."""
+    """Releases of 1 under a line and of 1 under θ = 3 lose 3 + 1 along edges of length 3."""
     line, three = td.Policy(LINE, td.Within(1)), td.Policy(LINE, td.Within(3))
     charges = [released("fine", line, td.CDF("a")), released("coarse", three, td.CDF("a"), Fraction(1, 3))]
     assert [c.loss.amount for c in charges] == [1, 1]

@@ -205,7 +205,7 @@ def line(low: Any, high: Any, **more: Any) -> Any:
 
 
 def test_fractional_theta_takes_three_hops_where_the_quotient_says_two() -> None:
-    # rules.md §11 (i): step 1, θ = 1.5, distance 3: ⌈3/1.5⌉ = 2, but a hop moves a whole number.
+    # step 1, θ = 1.5, distance 3: ⌈3/1.5⌉ = 2, but a hop moves a whole number.
     assert graph_of(line(0, 9), td.Within(1.5)).distance(0, 3) == 3
 
 
@@ -230,7 +230,7 @@ def test_cells_of_width_5_56_within_50_take_three_hops_over_94_52() -> None:
 
 
 def test_cells_of_width_ten_join_nine_and_twenty_one_within_twelve() -> None:
-    # rules.md §11 (ii): the values 9 and 21 differ by 12, the centres of their cells by 20.
+    # the values 9 and 21 differ by 12, the centres of their cells by 20.
     for attribute in (td.Numeric(0, 100, width=10), td.Integer(0, 99, step=10)):
         graph = graph_of(td.Domain(x=attribute), td.Within(12))
         a, b = attribute.cell(9), attribute.cell(21)

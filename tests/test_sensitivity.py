@@ -308,7 +308,7 @@ def test_places_of_cells_are_those_of_the_question(drawn: Any) -> None:
     assert resolved.is_filtered == bool((groups < 0).any())
 
 
-# ---------- golden numbers: blowfish.md §11, table A ----------
+# ---------- golden numbers ----------
 
 
 def value(secrets: Any, query: Any, high: int = 4, **more: Any) -> Fraction:
@@ -391,7 +391,7 @@ def test_closed_forms_on_small_lines(k: int, theta: int) -> None:
 
 
 def test_a_secret_missing_cell_costs_the_cumulative_count_its_whole_length() -> None:
-    # rules.md §3: a record moves from the first value to the missing cell, past every prefix.
+    # a record moves from the first value to the missing cell, past every prefix.
     assert value(td.Within(1), td.CDF("x"), missing="secret") == 5
     assert value(td.Within(1), td.CDF("x"), 99, missing="secret") == 100
     assert value(td.Within(1), td.CDF("x", where={"x": (0, 4)}), missing="secret") == 5
@@ -405,7 +405,7 @@ def test_a_public_missing_cell_costs_nothing_and_its_total_is_disclosed() -> Non
 
 
 def test_a_filter_makes_the_total_a_secret() -> None:
-    # rules.md §3 (iv): on the line, [1, 3] of 0..4 loses a record at its end, so its last prefix moves too.
+    # on the line, [1, 3] of 0..4 loses a record at its end, so its last prefix moves too.
     assert value(td.Within(1), td.CDF("x", where={"x": (1, 3)})) == 3
     assert value(td.Within(1), td.Linear([[1, 1, 1]], "x", where={"x": (1, 3)})) == 1
 

@@ -64,7 +64,7 @@ def test_the_noise_that_is_drawn_is_never_worse(sigma_squared: str, shift: int, 
 
 
 def test_the_continuous_formula_understates_the_discrete_noise() -> None:
-    """rules.md's counter-example: Δ = 1, σ = 0.5, ε = 5.37."""
+    """The counter-example: Δ = 1, σ = 0.5, ε = 5.37."""
     assert row_delta("0.25", 1, "5.37") == pytest.approx(0.050, abs=5e-4)
     assert analytic_delta(0.5, 1, 5.37) == pytest.approx(0.0214, abs=5e-5)
     rho = Fraction(1, 2) / Fraction(1, 4)
