@@ -164,7 +164,7 @@ def test_zero_cost_disclosures_are_recorded() -> None:
 
 
 def test_totals_are_free_only_if_nothing_moves_them() -> None:
-    """ by another doora protected group, a filter or a secret missing cell makes the total noisy."""
+    """A protected group, a filter or a secret missing cell makes the total noisy."""
     base = {"age": td.Integer(0, 9, missing="secret"), "sex": td.Categorical(["f", "m"])}
     domain = td.Domain(base)
     policy = td.Policy(domain, secrets=td.AttributeWise(age=td.Within(1)))
