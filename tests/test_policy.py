@@ -534,3 +534,12 @@ def test_titles_and_used_attributes_come_from_the_question_alone(asked: Any) -> 
     query = asked.query()
     assert set(query.used) == {*asked.attributes, *asked.by, *asked.where}
     assert query.title.startswith(f"{query.word}-{asked.attributes[0]}")
+
+
+def test_a_budget_in_rho_promises_no_odds() -> None:
+    policy = td.Policy(td.Domain(x=td.Integer(0, 9)), td.Within(2))
+    told = policy.explain(rho="1/2")
+    assert "rho = 0.5" in told and "n² rho" in told and "e^" not in told and "factor" not in told
+    known = td.Policy(policy.domain, policy.secrets, [td.CountConstraint({"x": (0, 4)})]).explain(rho=1)
+    assert "agree on the public counts" in known and "n² rho" not in known
+    assert "Odds" not in td.Policy(policy.domain, td.Nothing()).explain(rho=1)

@@ -188,7 +188,7 @@ def explain(file: FileArgument, as_json: JsonOption = False) -> None:
     from .spec import load
 
     document = load(file)
-    text = document.policy.explain(document.total.amount if document.total.unit == "epsilon" else None)
+    text = document.policy.explain(**{document.total.unit: document.total.amount})
     if as_json:
         _print_json(
             {"policy": document.policy.to_spec(), "hash": document.policy.hash, "lines": text.split("\n")}

@@ -29,11 +29,13 @@ def unprotected_line(graph: Graph) -> str:
     return f"NOT protected: {', '.join(names)}. {whose} values may be disclosed exactly, person by person."
 
 
-def explanation(domain: Domain, secrets: Secrets, hood: Neighbourhood, epsilon: Any) -> list[str]:
+def explanation(
+    domain: Domain, secrets: Secrets, hood: Neighbourhood, epsilon: Any, rho: Any = None
+) -> list[str]:
     """Lines for ``Policy.explain``, most important first."""
     lines = [unprotected_line(hood.graph)]
     lines += [f"Protected: {line}" for line in protected_lines(domain, secrets, hood.graph)]
-    lines += odds_lines(hood, epsilon)
+    lines += odds_lines(hood, epsilon) if rho is None else concentrated_lines(hood, rho)
     lines += [f"Disclosed exactly: {line}" for line in disclosed_lines(domain, secrets, hood)]
     lines.append(
         "Not a secret: facts about groups of people (averages, trends, what is typical of a place or a trade), "
@@ -213,6 +215,24 @@ def _is_split(axis: Axis) -> bool:
     alone = sum(1 for told in axis.stars if told is False)
     component = axis.components[: axis.size - alone]
     return bool((component != component[:1]).any())
+
+
+def concentrated_lines(hood: Neighbourhood, rho: Any) -> list[str]:
+    """``odds_lines`` for a budget in ρ, which bounds no odds by itself."""
+    if not hood.graph.has_edges:
+        return []
+    whose = "two tables that differ in one record, moved between joined values"
+    far = " Values n hops apart cost n² rho."
+    if not hood.is_plain:
+        whose = (
+            "two tables that agree on the public counts and differ as little as these allow, with at least one record moved "
+            "between joined values"
+        )
+        far = " About values that are not joined themselves no number is promised."
+    return [
+        f"Odds: with rho = {show(positive(rho, 'rho'))}, what is published from {whose} differs by a Rényi divergence of at "
+        f"most rho·alpha at every order alpha > 1 (zero-concentrated privacy; with a delta it reads as an epsilon).{far}"
+    ]
 
 
 def odds_lines(hood: Neighbourhood, epsilon: Any) -> list[str]:

@@ -133,13 +133,13 @@ class Policy:
         denominator = resolved.workload.denominator if isinstance(resolved.workload, Rows) else 1
         return describe(move, denominator**power)
 
-    def explain(self, epsilon: Any = None) -> str:
+    def explain(self, epsilon: Any = None, rho: Any = None) -> str:
         """The policy in plain words: what is not protected first.
 
         Args:
-            epsilon: a budget to express the odds for.
+            epsilon: a budget to express the odds for; or ``rho``.
         """
-        return "\n".join(explanation(self.domain, self.secrets, self.neighbourhood, epsilon))
+        return "\n".join(explanation(self.domain, self.secrets, self.neighbourhood, epsilon, rho))
 
     def compare(self, *args: object, **kwargs: object) -> None:
         """Side-by-side policies. Not available in this version."""
