@@ -48,6 +48,16 @@ class Loss:
         """Whether nothing is lost."""
         return self.amount == 0
 
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether it is paid with Gaussian noise."""
+        return self.unit == "rho"
+
+    @property
+    def power(self) -> int:
+        """1: moves of rows count in full (Laplace noise); 2: squared (Gaussian noise)."""
+        return 2 if self.is_gaussian else 1
+
     def show(self) -> str:
         """The unit and the amount in the shortest exact text."""
         return f"{self.unit} {show(self.amount)}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from . import __version__, noise
+from . import __version__
 from .answers import answers
 from .charges import cost_of
 from .clustering.released import Way
@@ -23,13 +23,14 @@ from .ledger import Charge, Ledger
 from .loss import Loss, Unit
 from .marginals.strategy import MarginalStrategy
 from .mechanisms import Mechanism, mechanism_from_spec
+from .mechanisms.charged import reserved
 from .mechanisms.strategy import Strategy
 from .parallel import Part, parts
 from .policy import Policy, digest
 from .pricing import candidates, notes, price
 from .queries import Query
 from .release import Plan, Priced, Release, published_exactly
-from .table import Table
+from .table import Counts, Table
 from .zcdp import probability
 
 LEAST_LOSS = Fraction(1, 2**50)
@@ -245,7 +246,7 @@ class Session:
     ) -> list[Release]:
         with ExitStack() as held:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
-            reserves = [held.enter_context(_reserved(p.strategy)) for p in priced]
+            reserves = [held.enter_context(reserved(p.strategy.loss, p.strategy.draws)) for p in priced]
             self._check_known()
             tables: list[tuple[Any, int]] = []
             for p in priced:
@@ -261,8 +262,12 @@ class Session:
 
     def _check_known(self) -> None:
         """Refuse a table that violates a public count. That the counts are true is public by their declaration."""
+        counted: dict[tuple[str, ...], Counts] = {}  # many counts may speak of the same attributes
         for known in self.policy.known:
-            if known.is_broken(self.table.counts(*known.domain.names)):
+            names = known.domain.names
+            if names not in counted:
+                counted[names] = self.table.counts(*names)
+            if known.is_broken(counted[names]):
                 raise DataError(
                     f"policy.constraints: the table does not have the stated answers of {known.title}. Nothing was spent. "
                     "Only facts that are already public and true of this table can be declared."
@@ -319,13 +324,6 @@ class Session:
             "ledger": self.ledger,
             "versions": {"python": platform.python_version(), "tetraodon": __version__},
         }
-
-
-def _reserved(strategy: Strategy | MarginalStrategy | Way) -> noise.Reserve:
-    """All noise of one release, drawn before the data are read."""
-    if strategy.loss.unit == "rho":
-        return noise.reserve([], gaussian=strategy.draws)
-    return noise.reserve(strategy.draws)
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ class Rounds:
 
     @property
     def power(self) -> int:
-        return 1 if self.loss.unit == "epsilon" else 2
+        return self.loss.power
 
     def weights(self, reach: int) -> Weights:
         """Whole weights that give sizes ``SIZE_SHARE`` of the cost, where residuals alone move by ``reach``."""

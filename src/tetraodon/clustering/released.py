@@ -14,10 +14,11 @@ from ..answers import Answers
 from ..axes import Ints
 from ..domain import Domain
 from ..loss import Loss
+from ..mechanisms import charged
 from ..mechanisms.variance import Floats
 from ..phrases import between
 from ..queries import Histogram
-from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows, stacked
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, rows, stacked
 from ..workload import Resolved, resolve
 from .declared import Clustering
 from .query import KMeans
@@ -70,12 +71,12 @@ class Way:
 
     @property
     def is_gaussian(self) -> bool:
-        return self.loss.unit == "rho"
+        return self.loss.is_gaussian
 
     @property
     def power(self) -> int:
         """Of the norm that prices: 1 for pure ε, 2 for ρ."""
-        return 2 if self.is_gaussian else 1
+        return self.loss.power
 
     @property
     def move(self) -> Move:
@@ -85,13 +86,12 @@ class Way:
     @property
     def spent(self) -> Loss:
         """Exact privacy cost: what was asked for, or nothing if everything is free."""
-        return self.loss if self.move.value else Loss(self.loss.unit, Fraction(0))
+        return charged.spent(self.loss, self.move)
 
     @property
     def cost(self) -> Sensitivity:
         """The cost in ε or ρ, with an edge that attains it."""
-        found = describe(self.move)
-        return Sensitivity(self.spent.amount, found.witness, found.rule)
+        return charged.cost(self.loss, self.move)
 
     @property
     def expected_error(self) -> float:
@@ -178,8 +178,7 @@ class Way:
 
     def quantile(self, scale: Fraction) -> float:
         """95 % half-width of one draw of noise."""
-        told = noise.discrete_gaussian_quantile if self.is_gaussian else noise.discrete_laplace_quantile
-        return float(told(scale, Fraction(95, 100)))
+        return charged.quantile(self.loss, scale, Fraction(95, 100))
 
 
 def every_cell(query: KMeans, whole: Domain, bins: Mapping[str, Any] | None = None) -> Resolved:

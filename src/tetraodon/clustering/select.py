@@ -88,10 +88,10 @@ class Choice:
 
     def in_rounds(self, mechanism: InRounds) -> list[RoundsWay]:
         """The best number of rounds and radius that the declaration allows."""
-        if self.loss.unit == "rho" and not self.hood.is_plain:
+        if self.loss.is_gaussian and not self.hood.is_plain:
             return []
         cells = every_cell(self.query, self.whole)
-        term, move = as_cells(cells, self.hood, 1 if self.loss.unit == "epsilon" else 2)
+        term, move = as_cells(cells, self.hood, self.loss.power)
         if not move.value:
             return []
         most = self.query.iterations
@@ -120,7 +120,7 @@ class Choice:
         if told.value:  # a filter on what is secret: sizes may change
             return []
         cells = every_cell(self.query, self.whole)
-        term, move = as_cells(cells, self.hood, 1 if self.loss.unit == "epsilon" else 2)
+        term, move = as_cells(cells, self.hood, self.loss.power)
         way = BlocksWay(mechanism, self.query, self.room, self.loss, inf, pieces, counted, cells, move, term)
         return [replace(way, ratio=self.scored(way))]
 

@@ -18,6 +18,7 @@ from ..domain import Domain
 from ..errors import Unsupported
 from ..exact import show
 from ..loss import Loss
+from ..mechanisms import charged
 from ..mechanisms.variance import Floats
 from ..sensitivity import Move, Term
 from ..workload import Resolved
@@ -113,9 +114,8 @@ class RoundsWay(Way):
         self.admit(total)
 
         def draw(draws: Sequence[tuple[Fraction, int]]) -> list[Ints]:
-            with noise.reserve([] if self.is_gaussian else draws, draws if self.is_gaussian else []) as held:
-                take = held.gaussian if self.is_gaussian else held.laplace
-                return [take(scale, size) for scale, size in draws]
+            with charged.reserved(self.loss, draws) as held:
+                return [charged.taken(held, self.loss, scale, size) for scale, size in draws]
 
         return iterate(self.rounds(FINE), self.room, *table, draw, self._deviation), total
 
@@ -192,7 +192,7 @@ class BlocksWay(Way):
         moved = self.blocks.moved(self.power)
         if not moved:
             return None
-        return Fraction(moved) / (2 * self.loss.amount if self.is_gaussian else self.loss.amount)
+        return charged.scale(self.loss, moved)
 
     @property
     def move(self) -> Move:
@@ -236,8 +236,8 @@ class BlocksWay(Way):
         """Exact numbers of records per block, then the noisy sums of the clusters that these define."""
         self.admit(total)
         scale, size = self.scale, self.query.k * len(self.room.lines)
-        take = reserve.gaussian if self.is_gaussian else reserve.laplace
-        drawn_ = np.zeros(size, dtype=np.int64) if scale is None else take(scale, size)
+        none = np.zeros(size, dtype=np.int64)
+        drawn_ = none if scale is None else charged.taken(reserve, self.loss, scale, size)
         return self._found(*table, drawn_), total
 
     def _found(self, codes: Ints, numbers: Ints, noise_: Ints) -> Found:

@@ -41,7 +41,7 @@ def price(mechanism: Mechanism, asked: Asked, hood: Neighbourhood, loss: Loss) -
     measured = tuple(t for t in _measured(mechanism, asked, hood) if t not in known)
     if known.issuperset(asked.tables):
         return build(mechanism, asked, hood, loss, (), (), exact)
-    power = 1 if loss.unit == "epsilon" else 2
+    power = loss.power
     told = {t: stacked([asked.term(t)], hood, power).by_secret for t in measured}
     measured = tuple(t for t in measured if told[t])  # one that nothing moves says nothing new
     tried = []

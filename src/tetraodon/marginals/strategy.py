@@ -25,10 +25,11 @@ from ..domain import Domain
 from ..errors import Unsupported
 from ..exact import show
 from ..loss import Loss
+from ..mechanisms import charged
 from ..mechanisms.parts import Noisy
 from ..mechanisms.strategy import COVERAGE, LARGEST_SUM, LEAST_VARIANCE, NORMAL, WIDEST
 from ..mechanisms.variance import Floats
-from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, stacked
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, stacked
 from .asked import Asked
 from .mechanism import Tables
 from .query import Marginals
@@ -73,7 +74,7 @@ class MarginalStrategy:
 
     @property
     def is_gaussian(self) -> bool:
-        return self.loss.unit == "rho"
+        return self.loss.is_gaussian
 
     @property
     def query(self) -> Marginals:
@@ -87,20 +88,18 @@ class MarginalStrategy:
     @property
     def spent(self) -> Loss:
         """Exact privacy cost: what was asked for, or nothing if every table is free."""
-        return self.loss if self.move.value else Loss(self.loss.unit, Fraction(0))
+        return charged.spent(self.loss, self.move)
 
     @property
     def cost(self) -> Sensitivity:
         """The cost in ε or ρ, with an edge that attains it where one does."""
-        found = describe(self.move)
-        return Sensitivity(self.spent.amount, found.witness, found.rule)
+        return charged.cost(self.loss, self.move)
 
     def scale(self, part: Part) -> Fraction | None:
         """Scale s of a table's Laplace noise, or σ² of its Gaussian noise; None without noise."""
         if part.exact:
             return None
-        share = self.loss.amount * part.weight
-        return Fraction(self.move.value) / (2 * share if self.is_gaussian else share)
+        return charged.scale(self.loss, self.move.value, part.weight)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -120,12 +119,10 @@ class MarginalStrategy:
         found = {}
         for part in self.parts:
             scale = self.scale(part)
-            found[part.table] = 0.0 if scale is None else max(self._drawn(scale), LEAST_VARIANCE)
+            found[part.table] = (
+                0.0 if scale is None else max(charged.variance(self.loss, scale), LEAST_VARIANCE)
+            )
         return found
-
-    def _drawn(self, scale: Fraction) -> float:
-        exact = noise.discrete_gaussian_variance if self.is_gaussian else noise.discrete_laplace_variance
-        return exact(scale)
 
     @cached_property
     def table_variances(self) -> dict[Axes, float]:
@@ -151,8 +148,7 @@ class MarginalStrategy:
         single = self.variances.get(table)
         if single and math.isclose(single, variance, rel_tol=1e-9):
             [scale] = [s for p in self.parts if p.table == table and (s := self.scale(p)) is not None]
-            exact = noise.discrete_gaussian_quantile if self.is_gaussian else noise.discrete_laplace_quantile
-            return float(exact(scale, COVERAGE))
+            return charged.quantile(self.loss, scale, COVERAGE)
         return self._wide(variance)
 
     def _wide(self, variance: float) -> float:
@@ -201,9 +197,7 @@ class MarginalStrategy:
         for part in self.parts:
             true, scale = tables[part.table], self.scale(part)
             if scale is not None:
-                draw = reserve.gaussian if self.is_gaussian else reserve.laplace
-                # The sampler tells magnitudes apart up to 2^62; clipping below that gives the law of unbounded integers.
-                true = np.clip(true + draw(scale, true.size).reshape(true.shape), -LARGEST_SUM, LARGEST_SUM)
+                true = charged.added(true, reserve, self.loss, scale)
             values.append(np.asarray(true, dtype=np.float64))
         return Noisy(tuple(values), total)
 
@@ -300,7 +294,7 @@ def build(
     """
     parts = [Part(t, 0, True) for t in exact]
     parts += [Part(t, int(w), False) for t, w in zip(measured, weights, strict=True) if w]
-    move = joint_move(asked, _terms(asked, parts), hood, 1 if loss.unit == "epsilon" else 2)
+    move = joint_move(asked, _terms(asked, parts), hood, loss.power)
     return MarginalStrategy(mechanism, asked, loss, tuple(parts), move)
 
 

@@ -74,6 +74,5 @@ def _priced(
     parts: list[Part],
 ) -> Strategy:
     loud = tuple(layer for p in parts if (layer := p.noisy) is not None)
-    power = 1 if loss.unit == "epsilon" else 2
-    move = largest_move(resolved, hood, loud, power) if loud else Move(0, None)
+    move = largest_move(resolved, hood, loud, loss.power) if loud else Move(0, None)
     return Strategy(mechanism, resolved, hood, loss, forest, tuple(parts), move)

@@ -25,7 +25,7 @@ from ..quotient import label_change, quotient
 from ..sensitivity import Term, rows, stacked
 from ..sensitivity.joint import Joint
 from ..workload import AllRanges, Cells, Prefixes, Resolved
-from . import Kronecker
+from . import Kronecker, charged
 from .kronecker import OPTIMISED, kronecker_strategy
 from .moves import Moves, gram
 from .parts import Noisy, Part
@@ -68,7 +68,7 @@ class KroneckerStrategy(Strategy):
         """Scale s of the Laplace noise, or σ² of the Gaussian noise; None for the empty chain."""
         if not part.weight:
             return None
-        return Fraction(self.move.value) / (self.loss.amount * (2 if self.is_gaussian else 1))
+        return charged.scale(self.loss, self.move.value)
 
     @property
     def draws(self) -> list[tuple[Fraction, int]]:
@@ -107,10 +107,7 @@ class KroneckerStrategy(Strategy):
         """Exact rows plus noise. The noise was reserved before the table was read."""
         self.admit(total)
         true = self._joint.applied(table).reshape(1, -1)
-        draw = reserve.gaussian if self.is_gaussian else reserve.laplace
-        noisy = true + draw(self._scale, true.size).reshape(true.shape)
-        # The sampler tells magnitudes apart up to 2^62; clipping below that gives the law of unbounded integers.
-        told = np.clip(noisy, -LARGEST_SUM, LARGEST_SUM).astype(np.float64)
+        told = charged.added(true, reserve, self.loss, self._scale).astype(np.float64)
         return Noisy((np.zeros((len(table), 0)), told), total)
 
     def estimate(self, noisy: Noisy) -> Floats:

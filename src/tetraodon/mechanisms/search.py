@@ -49,7 +49,7 @@ class Search:
     @property
     def power(self) -> int:
         """1: moves count in full (Laplace noise); 2: squared (Gaussian noise)."""
-        return 1 if self.loss.unit == "epsilon" else 2
+        return self.loss.power
 
     def move(self, *layers: rows.Layer) -> float:
         """The largest weighted move of some rows."""

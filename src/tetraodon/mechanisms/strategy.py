@@ -21,8 +21,10 @@ from .. import noise
 from ..axes import Ints
 from ..errors import Unsupported
 from ..loss import Loss
-from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, describe, rows
+from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, rows
 from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
+from . import charged
+from .charged import LARGEST_SUM as LARGEST_SUM
 from .dense import DenseWeights
 from .estimate import Weights
 from .forest import Forest
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from . import Mechanism
 
 MAX_CELLS = 10**8
-LARGEST_SUM = 2**61
 COVERAGE = Fraction(95, 100)
 LEAST_VARIANCE = 1e-100
 # Half-width of the 95 % interval of one Laplace variable in standard deviations, −ln(0.05)/√2; no sum of independent
@@ -91,25 +92,23 @@ class Strategy:
 
     @property
     def is_gaussian(self) -> bool:
-        return self.loss.unit == "rho"
+        return self.loss.is_gaussian
 
     @property
     def spent(self) -> Loss:
         """Exact privacy cost: what was asked for, or nothing if every row is free."""
-        return self.loss if self.move.value else Loss(self.loss.unit, Fraction(0))
+        return charged.spent(self.loss, self.move)
 
     @property
     def cost(self) -> Sensitivity:
         """The cost in ε or ρ with the edge that attains it."""
-        found = describe(self.move)
-        return Sensitivity(self.spent.amount, found.witness, found.rule)
+        return charged.cost(self.loss, self.move)
 
     def scale(self, part: Part) -> Fraction | None:
         """Scale s of a part's Laplace noise, or σ² of its Gaussian noise, for the row as it is; None without noise."""
         if not self.move.value or part.noisy is None:
             return None
-        share = self.loss.amount * part.weight
-        return Fraction(self.move.value) / (2 * share if self.is_gaussian else share)
+        return charged.scale(self.loss, self.move.value, part.weight)
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -127,13 +126,11 @@ class Strategy:
 
     def noise_variance(self, scale: Fraction) -> float:
         """Exact variance of one draw."""
-        exact = noise.discrete_gaussian_variance if self.is_gaussian else noise.discrete_laplace_variance
-        return exact(scale)
+        return charged.variance(self.loss, scale)
 
     def noise_quantile(self, scale: Fraction, coverage: Fraction) -> float:
         """The least t with P(|Z| > t) ≤ 1 − coverage for one draw."""
-        exact = noise.discrete_gaussian_quantile if self.is_gaussian else noise.discrete_laplace_quantile
-        return float(exact(scale, coverage))
+        return charged.quantile(self.loss, scale, coverage)
 
     def variance(self, part: Part) -> Floats:
         """Shape (rows,): exact variance of the sampler for each row; infinite for rows that are not released."""
@@ -221,10 +218,8 @@ class Strategy:
                 continue
             noisy = true.copy()
             loud = np.flatnonzero(~part.exact)
-            draw = reserve.gaussian if self.is_gaussian else reserve.laplace
-            noisy[:, loud] += draw(scale, len(table) * len(loud)).reshape(len(table), len(loud))
-            # The sampler tells magnitudes apart up to 2^62; clipping below that gives the law of unbounded integers.
-            values.append(np.clip(noisy, -LARGEST_SUM, LARGEST_SUM).astype(np.float64))
+            noisy[:, loud] = charged.added(true[:, loud], reserve, self.loss, scale)
+            values.append(noisy.astype(np.float64))
         return Noisy(tuple(values), total)
 
     def estimate(self, noisy: Noisy) -> Floats:

@@ -13,7 +13,6 @@ from .tables import Sheet
 from .words import edge, equal, of_unit, percent, rational, safe, size
 
 RELEASED = ' <span class="mark">released</span>'
-CHOSEN = ' class="chosen"'
 KINDS = {
     "chain": ("running total", "running totals"),
     "rows": ("row of the query", "rows of the query"),

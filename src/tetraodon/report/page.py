@@ -20,7 +20,6 @@ from .tradeoff import tradeoff
 from .words import asked, counted, of_unit, percent, safe, size
 
 ALERT = ' class="alert"'
-CHOSEN = ' class="chosen"'
 COUNTED = ("histogram", "cdf", "ranges", "marginals")
 DRAWN = 7
 

@@ -13,7 +13,6 @@ from ..exact import show
 from ..release import number
 from .document import Entry
 
-THIN = "\u202f"
 # Control characters, lone surrogates, and marks that reorder or hide what surrounds them.
 UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]"
