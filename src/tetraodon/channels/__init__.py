@@ -1,0 +1,1 @@
+"""Channels: laws by which the value of each record is replaced before it leaves."""
