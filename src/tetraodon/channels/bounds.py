@@ -74,19 +74,17 @@ def edges_of(graph: Graph) -> tuple[Ints, Ints]:
     return (np.concatenate(first), np.concatenate(second)) if first else (none, none)
 
 
-def per_length(epsilon: Fraction, epsilon_per: Number, unit: str | None) -> Fraction:
-    """ε for one ``unit`` from ε for a stated length.
+def stretch(length: Number, unit: str | None, where: str = "epsilon_per") -> Fraction:
+    """A length such as "km", "100 m", or a number, in a domain's unit.
 
-    >>> per_length(Fraction(2), "km", "m"), per_length(Fraction(2), 4, None)
-    (Fraction(1, 500), Fraction(1, 2))
+    >>> stretch("km", "m"), stretch(4, None), stretch("steps", "steps")
+    (Fraction(1000, 1), Fraction(4, 1), Fraction(1, 1))
     """
-    told = f"1 {epsilon_per}" if isinstance(epsilon_per, str) and epsilon_per in LENGTHS else epsilon_per
-    if isinstance(told, str) and told == unit:
-        told = 1
-    length = measured(told, unit, "epsilon_per")
-    if not length:
-        raise SpecificationError("epsilon_per: a length above 0, such as 'km' or '100 m'.")
-    return epsilon / length
+    named = isinstance(length, str) and (length == unit or length in LENGTHS)
+    found = measured(f"1 {length}" if named else length, unit, where)
+    if not found:
+        raise SpecificationError(f"{where}: a length above 0, such as 'km' or '100 m'.")
+    return found
 
 
 def bounds_of(
@@ -130,7 +128,7 @@ def bounds_of(
         raise Unsupported(
             "epsilon_per: special cells have no place; declare missing='refuse', or state secrets instead."
         )
-    rate = per_length(amount, epsilon_per, place.unit)
+    rate = amount / stretch(epsilon_per, place.unit)
     first, second = np.triu_indices(domain.size, 1)
     apart = place.between(metric, first, second)
     # Coordinates up to 4,096 cells from the low end are right to 2^-41 of a cell, and cells are at least one apart.
