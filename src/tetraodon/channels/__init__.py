@@ -1,1 +1,43 @@
-"""Channels: laws by which the value of each record is replaced before it leaves."""
+"""Channels: laws by which the value of each record is replaced before it leaves (docs/channels.md).
+
+Constructions that need no prior: ``randomised_response``, ``exponential``, ``planar_laplace``, ``planar_geometric``,
+``tight_constraints``. The best ones for a prior: ``least_distortion`` for a stated ε, ``least_leaking`` for a stated distortion.
+All return a ``Channel``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "Channel": "channel",
+    "Certificate": "certificate",
+    "randomised_response": "named",
+    "exponential": "named",
+    "planar_laplace": "named",
+    "planar_geometric": "named",
+    "tight_constraints": "named",
+    "least_distortion": "constrained",
+    "least_leaking": "least_leaking",
+    "curve": "least_leaking",
+    "blahut_arimoto": "rate",
+    "privic": "privic",
+    "estimate": "estimate",
+}
+
+__all__ = [*_HOME, "learn"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "learn":
+        from ..errors import Unsupported
+
+        raise Unsupported("channels.learn: not available in this version; use least_leaking on a grid.")
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module 'tetraodon.channels' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

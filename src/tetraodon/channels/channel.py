@@ -18,8 +18,8 @@ from ..domain import Domain
 from ..errors import SpecificationError, Unsupported
 from ..exact import Number, show
 from ..graphs import Graph
-from ..lengths import measured
 from ..secrets import Secrets
+from .bounds import stretch
 from .certificate import Certificate
 from .geometry import MAX_ENTRIES, Floats, Geometry, distances
 from .law import Law
@@ -190,13 +190,7 @@ class Channel:
         """The ε that the channel realises for every stretch of this length between any two values ("km", "100 m", or a number
         in the domain's unit): the largest log-ratio over distance, a certified upper bound.
         """
-        unit = self.place.unit
-        told = (
-            f"1 {length}"
-            if isinstance(length, str) and " " not in length.strip() and length != "1"
-            else length
-        )
-        amount = Fraction(1) if length == unit else measured(told, unit, "epsilon_per")
+        amount = stretch(length, self.place.unit)
         a, b = every_pair(self.domain, self.law)
         if not len(a):
             return Fraction(0)

@@ -210,11 +210,12 @@ def _centres(name: str, attribute: Attribute) -> Floats:
         return np.arange(attribute.n_values, dtype=np.float64)[:, None]
     if isinstance(attribute, Integer):
         values, scale = attribute.midpoints()
-        found: Floats = (np.asarray(values, dtype=np.int64)[:, None] - attribute.low * scale) / np.float64(
-            scale
-        )
-        return found
-    return (np.arange(attribute.n_values)[:, None] + 0.5) * float(attribute.width)
+        found: Floats = np.asarray(values, dtype=np.int64)[:, None] - attribute.low * scale
+    else:
+        found, scale = np.arange(attribute.n_values)[:, None] + 0.5, 1
+        found = found * float(attribute.width)
+    found = found / scale
+    return found
 
 
 def _is_even(attribute: Attribute) -> bool:

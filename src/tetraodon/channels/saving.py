@@ -112,7 +112,8 @@ def _law(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Law:
     if kind == "shift":
         from .shift import Shift
 
-        return Shift.read(spec, arrays)
+        found: Law = Shift.read(spec, arrays)
+        return found
     first = _law(spec["first"], _under(arrays, "first."))
     if kind == "then":
         return Then(first, _law(spec["second"], _under(arrays, "second.")))
