@@ -448,7 +448,7 @@ def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
         (lambda: td.Categorical(["p"], hierarchy={}), "hierarchy"),
         (lambda: td.Channel.load("k"), "Channel.load"),
         (lambda: td.channels.planar_laplace(None), "channels.planar_laplace"),
-        (lambda: td.leakage.entropy([1]), "leakage.entropy"),
+        (lambda: td.leakage.attack([1], [1]), "leakage.attack"),
         (lambda: td.HybridObscuring(private="age"), "HybridObscuring"),
         (lambda: td.frontier(), "frontier"),
     ],

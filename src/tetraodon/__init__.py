@@ -36,7 +36,6 @@ _HOME = {
     "MarginalConstraint": "constraints",
     "Channel": "later",
     "channels": "later",
-    "leakage": "later",
     "HybridObscuring": "later",
     "frontier": "later",
     "Policy": "policy",
@@ -53,7 +52,7 @@ _HOME = {
     "Session": "session",
     "Release": "release",
 }
-_MODULES = ("errors", "mechanisms", "noise")
+_MODULES = ("errors", "leakage", "mechanisms", "noise")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

@@ -25,6 +25,6 @@ class _Later:
 
 Channel = _Later("Channel", "release answers instead of rows.")
 channels = _Later("channels", "release answers instead of rows.")
-leakage = _Later("leakage", "release answers, whose loss is proved.")
+attack = _Later("leakage.attack", "measure a joint table, or samples of secrets and outputs, by td.leakage.")
 HybridObscuring = _Later("HybridObscuring", "release answers instead of rows.")
 frontier = _Later("frontier", "use Session.plan for each epsilon.")

@@ -38,8 +38,14 @@ def _release(ages: list[int], folder: Path, fields: str = "age") -> Path:
     return session.release(td.Histogram(fields), "0.5").save(folder, ("parquet", "csv"))
 
 
-# Modules that simulate plans on public synthetic data, start searches, or cluster what was released already.
-SIMULATION = ("tetraodon.clustering.", "tetraodon.mechanisms.descent")
+# Modules that simulate plans on public synthetic data, start searches, cluster what was released already, or split and
+# resample a sample with a generator of the caller's.
+SIMULATION = (
+    "tetraodon.clustering.",
+    "tetraodon.mechanisms.descent",
+    "tetraodon.leakage",
+    "tetraodon.channels.estimate",
+)
 
 
 def test_c02_there_is_no_other_sampler() -> None:

@@ -1,0 +1,78 @@
+"""How much a release leaks: measures of joint tables and of samples, and bounds between them. Everything is in bits.
+
+>>> from tetraodon import leakage
+>>> table = [[0.45, 0.05], [0.05, 0.45]]  # P(secret, output)
+>>> round(leakage.information(table), 4), round(leakage.bayes_error(table), 4)
+(0.531, 0.1)
+"""
+
+from __future__ import annotations
+
+from ..later import attack
+from .bounds import (
+    ErrorBounds,
+    error_bounds,
+    fano_bound,
+    fano_entropy,
+    hellman_raviv_bound,
+    hellman_raviv_entropy,
+    santhi_vardy_bound,
+    santhi_vardy_entropy,
+    sharp_bound,
+    sharp_entropy,
+)
+from .measures import (
+    Capacity,
+    bayes_error,
+    best_rule,
+    capacity,
+    conditional_entropy,
+    cross_entropy,
+    entropy,
+    guess_information,
+    information,
+    information_bound,
+    min_entropy_capacity,
+    min_entropy_leakage,
+    prior_vulnerability,
+    risk,
+    vulnerability,
+)
+from .samples import Pair, Shown, batch_information, frequencies, sample_bayes_error, sample_information
+from .tables import normalised
+
+__all__ = [
+    "Capacity",
+    "ErrorBounds",
+    "Pair",
+    "Shown",
+    "attack",
+    "batch_information",
+    "bayes_error",
+    "best_rule",
+    "capacity",
+    "conditional_entropy",
+    "cross_entropy",
+    "entropy",
+    "error_bounds",
+    "fano_bound",
+    "fano_entropy",
+    "frequencies",
+    "guess_information",
+    "hellman_raviv_bound",
+    "hellman_raviv_entropy",
+    "information",
+    "information_bound",
+    "min_entropy_capacity",
+    "min_entropy_leakage",
+    "normalised",
+    "prior_vulnerability",
+    "risk",
+    "sample_bayes_error",
+    "sample_information",
+    "santhi_vardy_bound",
+    "santhi_vardy_entropy",
+    "sharp_bound",
+    "sharp_entropy",
+    "vulnerability",
+]
