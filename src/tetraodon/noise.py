@@ -11,6 +11,8 @@ certified integer floors, and a word that the floors leave undecided is complete
 D/scale, with no delta; adding Gaussian noise to integers that move by at most D in L2 costs rho = D^2/(2 sigma2) of
 zero-concentrated privacy. Every integer has positive probability.
 
+``choose`` draws rows of a channel from finite laws in the same way (``_choices``), and ``shuffled`` a random order.
+
 *No seed, no generator.* Nothing here takes one. ``reserve`` draws all noise of a release **before** its private data
 are read, as much as the declared scales and sizes say and nothing else; handing it out afterwards neither draws nor
 searches. Each value is handed out once, a failure destroys the rest, and a process made by fork gets none of it.
@@ -42,6 +44,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from ._choices import Choices
 from ._gaussian import accepted, coarse
 from ._laws import (
     LARGEST_SCALE,
@@ -55,6 +58,7 @@ from ._laws import (
     laplace_scale,
     whole_number,
 )
+from ._orders import MOST, ordered
 from ._tables import Ints, Table, Words, convert, tables
 from .errors import Refused, SpecificationError
 from .exact import Number
@@ -62,7 +66,9 @@ from .exact import Number
 __all__ = [
     "LARGEST_SCALE",
     "LARGEST_SIGMA2",
+    "Choices",
     "Reserve",
+    "choose",
     "discrete_gaussian",
     "discrete_gaussian_quantile",
     "discrete_gaussian_variance",
@@ -72,6 +78,7 @@ __all__ = [
     "discrete_laplace_variance",
     "fresh_name",
     "reserve",
+    "shuffled",
 ]
 
 _Law = tuple[str, Fraction]  # ("scale", s) is Laplace noise, ("sigma2", s) Gaussian
@@ -285,6 +292,52 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_after_fork)
 
 
+def choose(choices: Choices, rows: Ints) -> Ints:
+    """One outcome of the named row's law for each element, outcome k with exactly the probability that row holds for it.
+
+    Draws are independent; a row named again is drawn from again. The search has a fixed depth and no branch.
+
+    Args:
+        choices: the laws, see ``Choices.exact`` and ``Choices.of``.
+        rows: whole numbers from 0 to ``choices.n_rows`` − 1, shape (n,): the law of each draw.
+    Returns:
+        int64 array of shape (n,), the caller's own.
+    Raises:
+        SpecificationError: rows that are not such numbers; the message shows none of them.
+        Refused: the operating system gives no randomness.
+    Source: derived in ``_choices``.
+
+    >>> choose(Choices.of([[1, 0], [0, 1]]), np.array([0, 1, 1])).tolist()
+    [0, 1, 1]
+    """
+    named = np.asarray(rows)
+    if named.ndim != 1 or named.dtype.kind not in "iu":
+        raise SpecificationError("choose: rows are whole numbers, one for each draw.")
+    if named.size and not 0 <= int(named.min()) <= int(named.max()) < choices.n_rows:
+        raise SpecificationError(f"choose: a row outside 0 to {choices.n_rows - 1}.")
+    drawn = np.empty(len(named), dtype=np.int64)
+    for start in range(0, len(named), _CHUNK):
+        part = named[start : start + _CHUNK]
+        drawn[start : start + _CHUNK] = choices.outcomes(part, _row(len(part)), _one_more_word)
+    return drawn
+
+
+def shuffled(size: int) -> Ints:
+    """The numbers 0 to ``size`` − 1 in a random order, every order with exactly the same probability.
+
+    Raises:
+        SpecificationError: a size that is not a count, or above 2^40.
+        Refused: the operating system gives no randomness.
+    Source: derived in ``_orders``.
+
+    >>> sorted(shuffled(5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    if (count := _count(size)) > MOST:
+        raise SpecificationError("size: at most 2^40 can be put in order.")
+    return ordered(count, _row)
+
+
 def fresh_name(size: int) -> str:
     """``size`` random bytes in hexadecimal: a name that nobody else has. Not noise.
 
@@ -313,7 +366,11 @@ def _one_more_word() -> int:
 
 
 def _words(rows: int, count: int) -> Words:
-    return np.frombuffer(_entropy(rows * count), dtype=np.uint64).reshape(rows, count)
+    return _row(rows * count).reshape(rows, count)
+
+
+def _row(count: int) -> Words:
+    return np.frombuffer(_entropy(count), dtype=np.uint64)
 
 
 def _fill(pool: Ints, digits: tuple[Table, ...]) -> None:
