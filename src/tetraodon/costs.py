@@ -13,6 +13,7 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from .errors import LedgerError, Unsupported
 from .queries import query_from_spec
 from .sensitivity import rows
 from .sensitivity.joint import Joint
+from .sensitivity.ratios import Lengths, Listed, Ratios
 from .sensitivity.rows import Layer
 from .sensitivity.stack import Term
 from .workload import resolve
@@ -80,7 +82,7 @@ def _term(told: Mapping[str, Any], domain: Domain, by_record: bool) -> Term:
         every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
         if term.joint.shape != tuple(g.size for g in every):
             raise ValueError
-    elif not layers or any(isinstance(x, Joint) or x.size != resolved.n_positions for x in layers):
+    elif not layers or any(isinstance(x, Joint | Ratios) or x.size != resolved.n_positions for x in layers):
         raise ValueError
     return term
 
@@ -93,6 +95,8 @@ def _lists(value: Any) -> Any:
 
 
 def _numbers(layer: Layer) -> int:
+    if isinstance(layer, Ratios):
+        return layer.apart.table.size if isinstance(layer.apart, Listed) else 0
     if isinstance(layer, Joint):
         return sum(f.size for f in layer.factors)
     return layer.matrix.size if isinstance(layer, rows.Matrix) else 0
@@ -111,6 +115,17 @@ def _layer_spec(layer: Layer) -> dict[str, Any]:
     elif isinstance(layer, Joint):
         values = np.concatenate([f.ravel() for f in layer.factors])
         told = {"joint": [list(f.shape) for f in layer.factors]} | _arrays(values=values)
+    elif isinstance(layer, Ratios) and isinstance(layer.apart, Listed):
+        upper = np.triu_indices(layer.size, 1)
+        told = {"ratios": list(layer.shape)} | _arrays(values=layer.apart.table[upper])
+    elif isinstance(layer, Ratios) and isinstance(layer.apart, Lengths):
+        apart = layer.apart
+        told = {
+            "lengths": list(layer.shape),
+            "grid": list(apart.shape),
+            "sides": list(apart.sides),
+            "rate": apart.rate,
+        }
     else:
         raise Unsupported(f"ledger: rows of the kind {type(layer).__name__} cannot be kept.")
     return told | {"weight": layer.weight}
@@ -126,6 +141,8 @@ def _layer(told: Mapping[str, Any]) -> Layer:
         return rows.Ranges(_whole(told["ranges"]), _array(told, "lows"), _array(told, "highs"), weight)
     if "joint" in told:
         return _joint(told, weight)
+    if "ratios" in told or "lengths" in told:
+        return _ratios(told, weight)
     values, (count, size) = _array(told, "values"), map(_whole, told["matrix"])
     assert values is not None
     return rows.Matrix(values.reshape(count, size), weight)
@@ -140,6 +157,22 @@ def _joint(told: Mapping[str, Any], weight: int) -> Joint:
     if not factors or at != len(values):
         raise ValueError
     return Joint(tuple(factors), weight)
+
+
+def _ratios(told: Mapping[str, Any], weight: int) -> Ratios:
+    if "lengths" in told:
+        rows_, columns = map(_whole, told["grid"])
+        height, width = map(Fraction, told["sides"])
+        shape = tuple(map(_whole, told["lengths"]))
+        return Ratios(shape, Lengths((rows_, columns), (height, width), Fraction(told["rate"])), weight)
+    shape = tuple(map(_whole, told["ratios"]))
+    size, values = prod(shape), _array(told, "values")
+    upper = np.triu_indices(size, 1)
+    if values is None or len(values) != len(upper[0]) or (len(values) and int(values.min()) < 0):
+        raise ValueError
+    table = np.zeros((size, size), dtype=np.int64)
+    table[upper] = values
+    return Ratios(shape, Listed(table + table.T), weight)
 
 
 def _whole(value: Any) -> int:

@@ -210,12 +210,9 @@ def _centres(name: str, attribute: Attribute) -> Floats:
         return np.arange(attribute.n_values, dtype=np.float64)[:, None]
     if isinstance(attribute, Integer):
         values, scale = attribute.midpoints()
-        found: Floats = np.asarray(values, dtype=np.int64)[:, None] - attribute.low * scale
-    else:
-        found, scale = np.arange(attribute.n_values)[:, None] + 0.5, 1
-        found = found * float(attribute.width)
-    found = found / scale
-    return found
+        whole = np.asarray(values, dtype=np.int64)[:, None] - attribute.low * scale
+        return np.asarray(whole / scale, dtype=np.float64)
+    return np.asarray((np.arange(attribute.n_values)[:, None] + 0.5) * float(attribute.width))
 
 
 def _is_even(attribute: Attribute) -> bool:

@@ -22,6 +22,7 @@ from ..axes import Ints
 from ..errors import Unsupported
 from .gram import exact_gram
 from .joint import Joint
+from .ratios import Ratios
 
 MAX_CORNER = 5000
 LARGEST = 2**61
@@ -228,7 +229,7 @@ def ceiling(layer: Layer) -> int:
         most = np.abs(layer.matrix).max(axis=1, initial=0).tolist()
         total: int = sum((2 * int(v)) ** layer.power for v in most)
         return layer.weight * total
-    return layer.ceiling if isinstance(layer, Joint) else 2 * layer.weight
+    return layer.ceiling if isinstance(layer, Joint | Ratios) else 2 * layer.weight
 
 
 def largest_norm(layers: tuple[Layer, ...]) -> tuple[int, int]:

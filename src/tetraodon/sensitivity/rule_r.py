@@ -38,6 +38,7 @@ from .inner import Whole, inner_products, squares_of_many, squares_of_sets
 from .joint import Joint
 from .kinds import Kinds, kinds_of
 from .neighbours import Neighbourhood
+from .ratios import Ratios
 from .stack import Move, Term, along_edges
 
 RULE = "Rule R (known counts)"
@@ -242,7 +243,9 @@ def _spread(term: Term, places: Ints, norms: Ints) -> int:
     return max(best, sum(sorted(tops)[-2:])) if len(tops) > 1 else best
 
 
-def _spread_joint(layer: Joint, cells: Ints, norms: Ints) -> int:
+def _spread_joint(layer: Joint | Ratios, cells: Ints, norms: Ints) -> int:
+    if isinstance(layer, Ratios):
+        return layer.weight * layer.apart.widest(cells)
     if len(cells) < 2:
         return 0
     if len(cells) > PAIRWISE:

@@ -25,6 +25,7 @@ from ..workload import Resolved
 from . import rows
 from .arithmetic import Loss, plain
 from .joint import Joint
+from .ratios import Ratios
 from .rows import Layer
 
 EDGES = "largest move over the edges"
@@ -39,7 +40,8 @@ class Term:
 
     Attributes:
         resolved: the query over its domain.
-        layers: rows along the axis, with integer weights; or one ``Joint``, over all cells of the query at once.
+        layers: rows along the axis, with integer weights; or one ``Joint``, over all cells of the query at once, or one
+            ``Ratios``, for the outputs of a channel.
         factor: loss per unit of weighted move.
         is_by_record: whether outputs are attached to records (channels), so that records do not stand in for each other.
     """
@@ -50,9 +52,10 @@ class Term:
     is_by_record: bool = False
 
     @property
-    def joint(self) -> Joint | None:
+    def joint(self) -> Joint | Ratios | None:
         """The rows, where they join the groups."""
-        return self.layers[0] if len(self.layers) == 1 and isinstance(self.layers[0], Joint) else None
+        only = self.layers[0] if len(self.layers) == 1 else None
+        return only if isinstance(only, Joint | Ratios) else None
 
     def squared(self) -> Term:
         """The same rows with squared moves, for Gaussian noise."""
@@ -237,6 +240,8 @@ def largest_by_attribute(term: Term, graph: Graph) -> tuple[int, tuple[int, int]
         graph: over the query's attributes, one axis for each.
     """
     resolved, layers = term.resolved, term.layers
+    if isinstance(term.joint, Ratios):
+        return term.joint.largest(graph)
     if term.joint is not None:
         return _largest_joint(resolved, term.joint, graph)
     movers = [(g.name, g.labels) for g in resolved.groups]
