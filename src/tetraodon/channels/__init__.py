@@ -23,7 +23,8 @@ _HOME = {
     "curve": "least_leaking",
     "blahut_arimoto": "rate",
     "privic": "privic",
-    "estimate": "estimate",
+    "estimate": "estimates",
+    "invert": "estimates",
 }
 
 __all__ = [*_HOME, "learn"]
