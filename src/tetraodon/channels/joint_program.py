@@ -23,25 +23,14 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import Refused, SpecificationError, Unsupported
+from ..errors import SpecificationError, Unsupported
+from .attainable import Unreachable, best_constant, checked, constant
 from .joint_interior import Found, Pairs, Program, interior
 from .lower_bound import LN2, MARGIN, UNIT, Floats, Ints, Problem, Solved, leaked, normalised
 
 CLOSER = 2e-6  # relative: solved for tighter pairs, so that a repair of the last digits changes nothing
 SAVED = 1e-7  # relative: the budget solved for lies this far below
 MOST = 2**27  # numbers in all inverses together
-
-
-class Unreachable(Refused):
-    """No channel keeps the pairs within that distortion.
-
-    Attributes:
-        least: the least distortion that the pairs leave attainable (as attained, to a relative 1e-4).
-    """
-
-    def __init__(self, text: str, least: float) -> None:
-        super().__init__(text)
-        self.least = least
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ def joint_bound(
     down, and a margin for rounding is subtracted.
 
     Args:
-        joint: P(secret, value), (secrets, rows); rows may be empty.
+        joint: P(secret, value), (secrets, rows), divided by its sum; rows may be empty.
         cost: d(w, z), (rows, outputs).
         log_ratio: ln q(x|z)/p(x), (secrets, outputs), natural logarithm.
         multiplier: λ, nats for each unit of cost.
@@ -113,7 +102,7 @@ def joint_bound(
     if not (multiplier >= 0 and (Y >= 0).all() and not np.isnan(R).any()):
         raise SpecificationError("joint_bound: multipliers of at least 0 and a classifier without NaN.")
     secrets = P.sum(1) > 0
-    P, R = P[secrets], R[secrets]
+    P, R = P[secrets] / P.sum(), R[secrets]
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         R = R - np.maximum(np.log(P.sum(1) @ np.exp(R)), 0.0)
         total = P.T @ R + multiplier * P.sum(0)[:, None] * D
@@ -137,7 +126,7 @@ def solve(P: ArrayLike, D: ArrayLike, L: float, B: ArrayLike, tol_bits: float = 
     was asked.
 
     Args:
-        P: joint law P(x, w), (secrets, rows), finite and ≥ 0, with a sum of 1.
+        P: joint law P(x, w), (secrets, rows), finite and ≥ 0, divided by its sum.
         D: cost d(w, z), (rows, outputs), finite and ≥ 0.
         L: the most that the expected cost may be, in the unit of ``D``.
         B: (rows, rows), most that ln K[w, z]/K[w', z] may be, ≥ 0; infinite where nothing is asked.
@@ -158,21 +147,23 @@ def solve(P: ArrayLike, D: ArrayLike, L: float, B: ArrayLike, tol_bits: float = 
     True
     """
     began = perf_counter()
-    whole, D, B = (np.asarray(a, np.float64) for a in (P, D, B))
-    _check(whole, D, L, B)
+    where = "least_leaking with epsilon"
+    whole, D = checked(P, D, L, where)
+    B = np.asarray(B, dtype=np.float64)
+    if B.shape != (len(D), len(D)) or np.isnan(B).any() or (B < 0).any():
+        raise SpecificationError(
+            f"{where}: bounds: (rows, rows), at least 0, infinite where nothing is asked."
+        )
     W, Z = D.shape
     if W * W * Z > MOST:
-        raise Unsupported(
-            "least_leaking with epsilon: rows² · outputs above 2^27; declare coarser cells or fewer outputs."
-        )
+        raise Unsupported(f"{where}: rows² · outputs above 2^27; declare coarser cells or fewer outputs.")
     secrets = whole.sum(1) > 0
     classes, sizes = _classes(B)
     merged = _Merged.of(whole[secrets], D, B, classes, sizes)
     every = np.arange(Z, dtype=np.int64)
-    constant = int(merged.cost.sum(0).argmin())
-    if float(merged.cost.sum(0)[constant]) <= L:
-        K = np.zeros((W, Z))
-        K[:, constant] = 1.0
+    output, spent = best_constant(whole.sum(0), D)
+    if spent <= L:
+        K = constant(W, Z, output)
         zero = np.zeros((len(whole), Z))
         none = np.zeros(0, dtype=np.int64)
         took = perf_counter() - began
@@ -225,11 +216,7 @@ def _optimised(merged: _Merged, L: float, tolerance: float) -> Found:
     cheap = _cheapest(merged, budget)
     if cheap.K is None or cheap.value >= budget:
         least = cheap.value if cheap.K is not None else cheap.bound
-        raise Unreachable(
-            f"distortion: these pairs need an expected cost of at least {least:.6g}, above the {L:.6g} asked for; "
-            "raise the distortion or epsilon.",
-            least,
-        )
+        raise Unreachable(least, L, "these pairs need")
     if len(merged.joint) == 1:
         return Found(cheap.K, 0.0, 0.0, 0.0, np.zeros((1, merged.cost.shape[1])), cheap.y * 0, cheap.steps)
     second = interior(program, cheap.K, tolerance)
@@ -306,19 +293,3 @@ def _spread(
         np.concatenate([exponents, np.zeros(2 * len(others))]),
         np.concatenate([Y, np.maximum(excess, 0.0), np.maximum(-excess, 0.0)]),
     )
-
-
-def _check(P: Floats, D: Floats, L: float, B: Floats) -> None:
-    where = "least_leaking with epsilon"
-    if P.ndim != 2 or D.ndim != 2 or D.shape[0] != P.shape[1] or B.shape != (len(D), len(D)):
-        raise SpecificationError(
-            f"{where}: joint (secrets, rows), cost (rows, outputs), bounds (rows, rows); got {P.shape}, {D.shape}, {B.shape}."
-        )
-    if not (np.isfinite(P).all() and (P >= 0).all() and P.sum() > 0):
-        raise SpecificationError(f"{where}: joint: finite numbers of at least 0, not all of them 0.")
-    if not (np.isfinite(D).all() and (D >= 0).all() and D.size):
-        raise SpecificationError(f"{where}: cost: finite numbers of at least 0.")
-    if np.isnan(B).any() or (B < 0).any():
-        raise SpecificationError(f"{where}: bounds: at least 0, infinite where nothing is asked.")
-    if not (np.isfinite(L) and L >= 0):
-        raise SpecificationError(f"{where}: distortion: a finite number of at least 0.")
