@@ -26,9 +26,10 @@ from ..secrets import Full, Secrets
 from . import planar
 from .bounds import stretch
 from .channel import Asked, Channel
+from .fitted import fitted
 from .formulas import exists, falling, table, tight
 from .geometry import MAX_ENTRIES, Floats, Geometry
-from .reach import hops, longest
+from .reach import hops
 from .shift import Shift
 from .table import Table
 
@@ -156,7 +157,8 @@ def planar_geometric(
         domain: a grid: one ``Point``, or one or two ordered attributes in one unit; at most 2^22 cells.
         epsilon: for every ``epsilon_per`` of distance between any two cells, or along every edge of ``secrets``.
         epsilon_per: a length such as "km" or "100 m", or a number in the domain's unit.
-        secrets: a graph; noise is then as large as the longest of its edges needs, measured between centres of cells.
+        secrets: a graph; noise is then as large as its edges need: at most what the longest of them needs, measured between
+            centres of cells.
         resolution: a length: values and outputs are cells of that size at most instead of the domain's own.
 
     Raises:
@@ -222,12 +224,12 @@ def _planar(
     if secrets is None:
         assert epsilon_per is not None
         rate = amount / stretch(epsilon_per, place.unit)
+        law = planar.law(kind, rate, place.steps, place.shape, fixed)
     else:
-        rate = amount / (longest(_joined(where, bind(secrets, domain)), place) or 1)
-    law = planar.law(kind, rate, place.steps, place.shape, fixed)
+        graph = _joined(where, bind(secrets, domain))
+        law = fitted(kind, amount, domain, graph, fixed)
     return _channel(
-        f"planar {kind}", domain, law, amount, epsilon_per, secrets,
-        more={} if resolution is None else {"resolution": str(resolution)},
+        f"planar {kind}", domain, law, amount, epsilon_per, secrets, resolution=None if resolution is None else str(resolution),
     )  # fmt: skip
 
 

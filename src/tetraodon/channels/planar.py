@@ -244,7 +244,9 @@ def _laplace(sides: tuple[float, float], shape: tuple[int, int]) -> Floats:
     starts: list[Floats] = [
         np.maximum(s * (np.arange(n) - 0.5), 0.0) for s, n in zip(sides, shape, strict=True)
     ]
-    ends: list[Floats] = [s * (np.arange(n) + 0.5) for s, n in zip(sides, shape, strict=True)]
+    ends: list[Floats] = [
+        s * (np.arange(n, dtype=np.float64) + 0.5) for s, n in zip(sides, shape, strict=True)
+    ]
     told = np.zeros(shape)
     told[:-1, :-1] = _cells(starts, ends, sides, (r - 1, c - 1))
     far = hypot(float(starts[0][-1]), float(starts[1][-1]))
