@@ -276,6 +276,14 @@ def test_other_mistakes_are_named(ask: Callable[[], Any], says: str) -> None:
         ask()
 
 
+def test_frames_are_tables_too() -> None:
+    import pandas as pd
+    import polars as pl
+
+    for frame in (pd.DataFrame(BSC), pl.DataFrame(np.array(BSC))):
+        assert leakage.information(frame) == leakage.information(BSC)
+
+
 def test_no_entry_is_shown() -> None:
     with pytest.raises(SpecificationError) as told:
         leakage.information([[0.123456, 0.3], [0.2, 0.5]])

@@ -19,18 +19,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..axes import Bools, Ints
+from ..axes import Bools
 from ..errors import SpecificationError, Unsupported
 from ..leakage.tables import weights
 from .channel import Channel
 from .geometry import MAX_ENTRIES, Floats
-from .likelihood import LEAST, Operator, Rows, likeliest, operator_of
+from .likelihood import LEAST, Likeliest, Operator, Rows, central, likeliest, operator_of
 from .table import Table
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-STEPS = 5000
+# Values up to which a factorised matrix is quicker than many updates.
+CENTRAL = 2048
 # How much of a value's direction may lie outside what the outputs tell, squared, for it to count as told.
 OUTSIDE = 1e-8
 
@@ -218,8 +219,9 @@ def estimate(
     channel: object,
     outputs: object,
     level: float = 0.95,
-    gap: float = 1e-2,
+    gap: float = 1e-3,
     start: object = None,
+    rounds: int = 1000,
 ) -> Estimated:
     """The likeliest histogram of true values behind counted outputs (iterative Bayesian update), with intervals.
 
@@ -229,10 +231,12 @@ def estimate(
 
     Args:
         channel, outputs, level: as for ``invert``.
-        gap: nats of log-likelihood at which to stop; the answer says what it reached. 0.01 leaves every sum of counts within
-            a seventh of its standard error, nearly.
-        start: a law of values to start from, shape (values,); uniform unless told otherwise. Values at 0 stay there. Where the
-            channel identifies the histogram it does not matter.
+        gap: nats of log-likelihood at which to stop; the answer says what it reached. 0.001 leaves every sum of counts within
+            a twentieth of its standard error, nearly.
+        rounds: updates at most.
+        start: a law of values, shape (values,), to update from. Values at 0 stay there. Unless told, it is uniform, and up to
+            2,048 values an interior point takes the place of the updates. Where the channel identifies the histogram it does
+            not matter; where not, the answer is the one of the likeliest that is reached from here.
     Raises:
         SpecificationError: malformed counts or start, a start under which an output that is counted cannot occur.
         Unsupported: a composed channel of more than 2^24 entries.
@@ -246,7 +250,9 @@ def estimate(
     law, counts, persons = _read(channel, outputs, level)
     if not 0 < gap < math.inf:
         raise SpecificationError("estimate: the gap is a positive number of nats.")
-    best = likeliest(law, counts, _start(law, counts, start), gap, STEPS)
+    if rounds < 1:
+        raise SpecificationError("estimate: rounds, from 1.")
+    best = _best(law, counts, start, gap, rounds)
     rows = float(counts.sum())
     values, reached = best.law * rows, (best.log_likelihood, best.gap)
     if max(law.n_inputs, law.n_outputs) ** 2 > MAX_ENTRIES:
@@ -277,6 +283,17 @@ def estimate(
     return Estimated(values, lower, upper, covariance, told, rank, rows, level, "likelihood", *reached)
 
 
+def _best(law: Operator, counts: Floats, start: object, gap: float, rounds: int) -> Likeliest:
+    """By the interior point where that is quicker and nobody asks where to start from, else by plain updates."""
+    origin = _start(law, counts, start)
+    if start is None and law.n_inputs <= CENTRAL and law.n_inputs * law.n_outputs <= MAX_ENTRIES:
+        found = central(_matrix(law), counts, gap)
+        if found.gap <= gap:
+            return found
+        origin = 0.999 * found.law + 0.001 * origin
+    return likeliest(law, counts, origin, gap, rounds)
+
+
 def _start(law: Operator, counts: Floats, start: object) -> Floats:
     if start is None:
         return np.full(law.n_inputs, 1 / law.n_inputs)
@@ -296,6 +313,7 @@ def bootstrap(
     resamples: int = 200,
     level: float = 0.95,
     gap: float = 1e-2,
+    rounds: int = 200,
 ) -> tuple[Floats, Floats]:
     """Percentile bootstrap intervals of ``estimate``: (lower, upper), each of shape (values,).
 
@@ -305,6 +323,7 @@ def bootstrap(
 
     Args:
         rng: for the resamples.
+        gap, rounds: as for ``estimate``, of every resample.
     Raises:
         SpecificationError, Unsupported: as ``estimate``.
 
@@ -316,12 +335,8 @@ def bootstrap(
     if resamples < 20:
         raise SpecificationError("bootstrap: at least 20 resamples.")
     rows = float(counts.sum())
-    centre = likeliest(law, counts, _start(law, counts, None), gap, STEPS).law
-    start = 0.9 * centre + 0.1 / len(centre)
-    found = np.zeros((resamples, law.n_inputs))
-    for i in range(resamples):
-        drawn = _again(counts, persons, rng)
-        found[i] = likeliest(law, drawn, start, gap, STEPS).law * rows
+    drawn = (_again(counts, persons, rng) for _ in range(resamples))
+    found = np.stack([_best(law, each, None, gap, rounds).law * rows for each in drawn])
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.asarray(low), np.asarray(high)
 
@@ -331,5 +346,5 @@ def _again(counts: Floats, persons: Floats | None, rng: Generator) -> Floats:
         return np.asarray(
             rng.multinomial(round(float(counts.sum())), counts / counts.sum()), dtype=np.float64
         )
-    chosen: Ints = rng.integers(0, len(persons), len(persons))
+    chosen = rng.integers(0, len(persons), len(persons))
     return np.asarray(persons[chosen].sum(axis=0))

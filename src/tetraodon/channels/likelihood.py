@@ -7,13 +7,16 @@ Of m_z outputs z the log-likelihood of a law θ of inputs is L(θ) = Σ_z m_z ln
 never lowers it (Agrawal and Aggarwal 2001; ElSalamouny and Palamidessi 2020). Concavity gives L(θ*) − L(θ) ≤ max_w g_w − N for
 every θ* [derived: L(θ*) − L(θ) ≤ g·(θ* − θ), g·θ = N]: that is the gap, in nats, at which it stops. Two updates are
 extrapolated along their difference (Varadhan and Roland 2008), and the extrapolation is kept only where it raises L.
+
+The update is slow near the end where the channel blurs much. ``central`` solves the same problem by an interior point, in ten
+steps or so, each as dear as inverting a matrix: for a few thousand values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -119,7 +122,7 @@ class Likeliest:
         law: shape (inputs,), sums to 1.
         log_likelihood: Σ m ln(θK), nats.
         gap: nats by which the largest log-likelihood may exceed it.
-        path: log-likelihood after each round, never falling.
+        path: log-likelihood after each round; of the update it never falls.
     """
 
     law: Floats
@@ -172,3 +175,62 @@ def likeliest(channel: Operator, counts: Floats, start: Floats, gap: float, most
                 law, pushed, level = far, reached, value(reached)
         path.append(level)
     return Likeliest(law, level, missing, tuple(path))
+
+
+def central(matrix: Floats, counts: Floats, gap: float, most: int = 60) -> Likeliest:
+    """The same by a primal-dual interior point, for a channel written out.
+
+    Minimises −Σ (m/N) ln(θK) + Σ θ over θ ≥ 0, whose optimum sums to 1 by itself: θ·g/N = 1 for every θ, and g ≤ N at the
+    optimum. With s = 1 − g/N ≥ 0 its dual, Newton steps on θ s = μ with a corrector (Mehrotra 1992), H = K diag(m/p²)Kᵀ/N +
+    diag(s/θ). Where many laws are equally likely it goes to the middle of them.
+
+    Args:
+        matrix: shape (inputs, outputs).
+        counts: shape (outputs,), not all 0; outputs that occur can.
+        gap, most: nats, and steps, at which to stop.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    rows, seen = float(counts.sum()), counts > 0
+    k, m = np.ascontiguousarray(matrix[:, seen]), counts[seen] / rows
+    n = len(k)
+    law, dual = np.full(n, 1 / n), np.zeros(0)
+    best, path = Likeliest(law, -np.inf, np.inf, ()), []
+    for _ in range(most):
+        p = law @ k
+        g, whole = k @ (m / p), law.sum()
+        missing = rows * max(float(g.max()) * whole - 1, 0.0)
+        path.append(rows * float(m @ np.log(p / whole)))
+        if missing < best.gap:
+            best = Likeliest(law / whole, path[-1], missing, ())
+        if missing <= gap:
+            break
+        dual = dual if len(dual) else np.maximum(1 - g, 0.1)
+        hessian = (k * (m / (p * p))) @ k.T
+        hessian[np.diag_indices(n)] += dual / law
+        try:
+            factor = cho_factor(hessian, lower=True, overwrite_a=True)
+        except (LinAlgError, ValueError):  # as far as doubles go
+            break
+        centre = float(law @ dual) / n
+        step, turn = _newton(factor, cho_solve, law, dual, g, np.zeros(n))
+        along, across = _room(law, step), _room(dual, turn)
+        after = float((law + along * step) @ (dual + across * turn)) / n
+        target = max((after / centre) ** 3, 1e-4) * centre
+        step, turn = _newton(factor, cho_solve, law, dual, g, target - along * across * step * turn)
+        law = law + 0.995 * _room(law, step) * step
+        dual = dual + 0.995 * _room(dual, turn) * turn
+    return replace(best, path=tuple(path))
+
+
+def _newton(
+    factor: Any, solve: Any, law: Floats, dual: Floats, slope: Floats, target: Floats
+) -> tuple[Floats, Floats]:
+    step = solve(factor, slope - 1 + target / law)
+    return step, (target - dual * step) / law - dual
+
+
+def _room(value: Floats, step: Floats) -> float:
+    """How much of a step keeps every number positive, at most all of it."""
+    falls = step < 0
+    return min(1.0, float((-value[falls] / step[falls]).min())) if falls.any() else 1.0

@@ -39,7 +39,7 @@ def weights(value: object, where: str, axes: tuple[str, ...] | None) -> Floats:
         SpecificationError: something else, with its kind and never its entries.
     """
     array = plain_array(value, where)
-    if array.dtype.kind not in "iuf" or hasattr(value, "mask"):
+    if array.dtype.kind not in "iuf" or isinstance(value, np.ma.MaskedArray):
         raise SpecificationError(
             f"{where}: an array of numbers, none missing or masked, not {type(value).__name__}."
         )
