@@ -1,15 +1,12 @@
-"""Planar noise for the edges of a secret graph: as little of it as they allow."""
+"""Planar noise that is as little as what was asked allows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
-from ..domain import Domain
-from ..graphs import Graph
 from . import planar
-from .channel import Channel
 from .geometry import Geometry
-from .reach import longest
 from .shift import Shift
 
 TRIES = 8
@@ -17,34 +14,41 @@ ENOUGH = Fraction(9995, 10000)
 AIM = Fraction(99998, 100000)
 
 
-def fitted(kind: str, epsilon: Fraction, domain: Domain, graph: Graph, fixed: int) -> Shift:
-    """A law of planar noise that keeps ε along every edge.
+def fitted(
+    kind: str,
+    rate: Fraction,
+    epsilon: Fraction,
+    realised: Callable[[Shift], Fraction | float],
+    place: Geometry,
+    fixed: int,
+) -> Shift:
+    """A law of planar noise that realises almost ε, and never more.
 
-    The rate ε / (length of the longest edge) does. Edges may lose less than that, because cells and borders are sets of places,
-    and then larger rates are tried by the secant rule until one loses almost ε. Every law that is tried is accepted by its own
-    certified loss alone, so nothing depends on how the loss grows with the rate.
+    The law of the given rate keeps ε. It may realise less, because cells and borders are sets of places and because not all
+    edges of a graph are as long as the longest; then larger rates are tried by the secant rule. Every law that is tried is
+    accepted by its own certified loss alone, so nothing depends on how the loss grows with the rate.
 
     Args:
         kind: of ``planar.KINDS``.
-        epsilon: along every edge.
-        graph: over a grid; with one cell it may be without edges.
+        rate: per unit of length.
+        epsilon: as asked.
+        realised: the certified loss of a law, to be compared with ε.
+        place: the grid.
         fixed: special cells that pass.
     """
-    place = Geometry(domain)
 
-    def made(rate: Fraction) -> tuple[Shift, Fraction | float]:
-        law = planar.law(kind, rate, place.steps, place.shape, fixed)
-        return law, Channel(domain, law).epsilon(graph)
+    def made(faster: Fraction) -> tuple[Shift, Fraction | float]:
+        law = planar.law(kind, faster, place.steps, place.shape, fixed)
+        return law, realised(law)
 
-    rate = epsilon / (longest(graph, place) or 1)
-    best, realised = made(rate)
-    slope = rate / (realised or 1)
+    best, loss = made(rate)
+    slope = rate / Fraction(loss or 1)
     for _ in range(TRIES):
-        if not 0 < realised < epsilon * ENOUGH:
+        if not 0 < loss < epsilon * ENOUGH:
             break
-        faster = Fraction(float(rate + slope * (epsilon * AIM - realised)))
+        faster = rate + slope * (epsilon * AIM - Fraction(loss))
         law, found = made(faster)
-        slope = (faster - rate) / (found - realised) if found > realised else slope / 2
+        slope = (faster - rate) / Fraction(found - loss) if found > loss else slope / 2
         if found <= epsilon:
-            best, rate, realised = law, faster, found
+            best, rate, loss = law, faster, found
     return best

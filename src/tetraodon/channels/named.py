@@ -29,7 +29,7 @@ from .channel import Asked, Channel
 from .fitted import fitted
 from .formulas import exists, falling, table, tight
 from .geometry import MAX_ENTRIES, Floats, Geometry
-from .reach import hops
+from .reach import hops, longest
 from .shift import Shift
 from .table import Table
 
@@ -153,6 +153,8 @@ def planar_geometric(
 ) -> Channel:
     """Noise on the lattice of cells, P(offset u) ~ e^{−ε|u|}, clamped to the grid; what lies beyond it counts at its border.
 
+    With fewer than three rows or columns, and for ``secrets``, there is a little less noise: as much as makes it realise ε.
+
     Args:
         domain: a grid: one ``Point``, or one or two ordered attributes in one unit; at most 2^22 cells.
         epsilon: for every ``epsilon_per`` of distance between any two cells, or along every edge of ``secrets``.
@@ -221,13 +223,20 @@ def _planar(
             "or randomised_response for other domains."
         )
     fixed = _passing(domain, where)
-    if secrets is None:
-        assert epsilon_per is not None
-        rate = amount / stretch(epsilon_per, place.unit)
-        law = planar.law(kind, rate, place.steps, place.shape, fixed)
-    else:
+    if secrets is not None:
         graph = _joined(where, bind(secrets, domain))
-        law = fitted(kind, amount, domain, graph, fixed)
+        rate = amount / (longest(graph, place) or 1)
+        law = fitted(kind, rate, amount, lambda law: Channel(domain, law).epsilon(graph), place, fixed)
+    else:
+        assert epsilon_per is not None
+        length = epsilon_per
+        rate = amount / stretch(length, place.unit)
+        if kind == "laplace":  # a law in its own right, whatever the grid makes of it
+            law = planar.law(kind, rate, place.steps, place.shape, fixed)
+        else:
+            law = fitted(
+                kind, rate, amount, lambda law: Channel(domain, law).epsilon_per(length), place, fixed
+            )
     return _channel(
         f"planar {kind}", domain, law, amount, epsilon_per, secrets, resolution=None if resolution is None else str(resolution),
     )  # fmt: skip

@@ -337,7 +337,7 @@ def radius(epsilon: float, level: float) -> float:
     >>> round(radius(1.0, 0.5), 3), round(radius(0.5, 0.95), 3)
     (1.678, 9.488)
     """
-    if not 0 <= level < 1 or epsilon <= 0:
+    if not (0 <= level < 1 and epsilon > 0):
         raise SpecificationError("radius: a level from 0 to below 1, and epsilon above 0.")
     low, high = 0.0, 8.0 - 2 * log(1 - level)
     for _ in range(100):
