@@ -85,6 +85,12 @@ def test_the_inverse_uses_the_channel_alone() -> None:
     assert both == pytest.approx(invert(matrix, one).values + invert(matrix, two).values)
 
 
+@pytest.mark.parametrize("cells", [[2], [-1], [0.0], [True]])
+def test_sums_name_cells_that_exist(cells: Any) -> None:
+    with pytest.raises(SpecificationError, match="total"):
+        invert(np.eye(2), [1, 2]).total(cells)
+
+
 def test_no_variance_is_below_the_weighted_inverse() -> None:
     """For equally frequent values, the plain pseudo-inverse is never better."""
     matrix = np.random.default_rng(4).dirichlet(np.full(9, 0.4), 4)

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..axes import Bools
 from ..errors import SpecificationError, Unsupported
-from ..leakage.tables import weights
+from ..leakage.tables import plain_array, weights
 from .channel import Channel
 from .geometry import MAX_ENTRIES, Floats
 from .likelihood import LEAST, Likeliest, Operator, Rows, central, likeliest, operator_of
@@ -78,13 +78,22 @@ class Estimated:
     def total(self, cells: object) -> tuple[float, float, float]:
         """The number of rows in a set of values, with its interval: (estimate, lower, upper).
 
+        Args:
+            cells: which values, as cell numbers.
         Raises:
             Unsupported: no covariance, so none of the sum.
+            SpecificationError: a cell that is not there.
+
+        >>> [round(v, 6) for v in invert([[0.75, 0.25], [0.25, 0.75]], [60, 40]).total([0, 1])]
+        [100.0, 100.0, 100.0]
         """
         if self.covariance is None:
             raise Unsupported(f"total: {self}; sums have no interval. Use bootstrap.")
+        told = plain_array(cells, "total")
+        if told.dtype.kind not in "iu" or (told < 0).any() or (told >= len(self.values)).any():
+            raise SpecificationError(f"total: cells, whole numbers from 0 to {len(self.values) - 1}.")
         chosen = np.zeros(len(self.values))
-        chosen[np.asarray(cells)] = 1
+        chosen[told] = 1
         found = float(chosen @ self.values)
         half = NormalDist().inv_cdf((1 + self.level) / 2) * math.sqrt(
             max(0.0, float(chosen @ self.covariance @ chosen))
@@ -107,7 +116,7 @@ def _read(channel: object, outputs: object, level: float) -> tuple[Operator, Flo
     if not 0 < level < 1:
         raise SpecificationError("level: between 0 and 1, such as 0.95.")
     law = operator_of(channel if isinstance(channel, Channel) else Table.of(channel))
-    ndim = np.ndim(outputs)  # type: ignore[arg-type]
+    ndim = plain_array(outputs, "outputs").ndim
     told = weights(outputs, "outputs", ("persons", "outputs") if ndim == 2 else ("outputs",))
     if told.shape[-1] != law.n_outputs:
         raise SpecificationError(

@@ -44,7 +44,9 @@ def weights(value: object, where: str, axes: tuple[str, ...] | None) -> Floats:
             f"{where}: an array of numbers, none missing or masked, not {type(value).__name__}."
         )
     if array.size == 0 or (axes is None and array.ndim == 0):
-        raise SpecificationError(f"{where}: is empty.")
+        raise SpecificationError(
+            f"{where}: an array with at least one entry, not empty and not a single number."
+        )
     if axes is not None and array.ndim != len(axes):
         raise SpecificationError(
             f"{where}: shape ({', '.join(axes)}), not an array of {array.ndim} dimensions."
