@@ -269,45 +269,50 @@ def _move(
         half = half + (flat @ nu[orbit]).reshape(columns, n)
         return np.matmul(half[:, None, :], stack)[:, 0, :].T, nu
 
-    def towards(q: Floats, p: Floats) -> _Move:
-        """Targets q of S dy + Y ds and p of K dx + X dk."""
-        right = -residual + shape.back @ (q / s - ratio * slip) + p / k
+    def towards(v: Floats, u: Floats) -> _Move:
+        """Targets of S dy + Y ds and of K dx + X dk, divided by s and by k."""
+        right = shape.back @ (v - ratio * slip) + u - residual
         dk, nu = newton(right, missing)
         for _ in range(polish):  # the inverse is explicit
-            left = right + nu[orbit][:, None] - shape.back @ (ratio * (shape.slacks @ dk)) - x / k * dk
+            ds = shape.slacks @ dk
+            ds *= ratio
+            left = right + nu[orbit][:, None] - shape.back @ ds - x / k * dk
             more, again = newton(left, missing - shape.sums @ (dk @ weight))
             dk, nu = dk + more, nu + again
-        ds = shape.slacks @ dk + slip
-        dy, dx = (q - y * ds) / s, (p - x * dk) / k
+        ds = shape.slacks @ dk
+        ds += slip
+        dy = ratio * ds
+        np.subtract(v, dy, out=dy)
+        dx = u - x / k * dk
         primal, dual = min(_far(s, ds), _far(k, dk)), min(_far(y, dy), _far(x, dx))
         return _Move(dk, ds, dy, dx, nu, primal, dual)
 
-    q, p = -s * y, -k * x
-    move = towards(q, p)
+    move = towards(-y, -x)
     if not np.isfinite(move.k).all():
         return None
     a, d = move.primal, move.dual
     left = _gap(weight, s + a * move.s, y + d * move.y, k + a * move.k, x + d * move.x)
     target = min(max((left / gap) ** 4, 1e-6), 1.0) * gap / count
-    q, p = target + q - move.s * move.y, target + p - move.k * move.x
-    move = towards(q, p)
+    v, u = (target - move.s * move.y) / s - y, (target - move.k * move.x) / k - x
+    move = towards(v, u)
     for _ in range(2):
         if min(move.primal, move.dual) > 0.9:
             break
         a, d = min(1.0, move.primal + 0.5), min(1.0, move.dual + 0.5)
-        q_next = q + _central((s + a * move.s) * (y + d * move.y), target)
-        p_next = p + _central((k + a * move.k) * (x + d * move.x), target)
-        tried = towards(q_next, p_next)
+        v_next = v + _central((s + a * move.s) * (y + d * move.y), target) / s
+        u_next = u + _central((k + a * move.k) * (x + d * move.x), target) / k
+        tried = towards(v_next, u_next)
         if tried.primal + tried.dual < move.primal + move.dual + 0.02:
             break
-        move, q, p = tried, q_next, p_next
+        move, v, u = tried, v_next, u_next
     return move
 
 
 def _central(products: Floats, target: float) -> Floats:
     """What brings products within a factor of ten of the target, bounded below."""
-    wanted = np.clip(products, 0.1 * target, 10 * target) - products
-    return np.maximum(wanted, -10 * target)
+    wanted = np.clip(products, 0.1 * target, 10 * target)
+    wanted -= products
+    return np.maximum(wanted, -10 * target, out=wanted)
 
 
 def _gap(weight: Floats, s: Floats, y: Floats, k: Floats, x: Floats) -> float:
