@@ -34,8 +34,8 @@ _HOME = {
     "Nothing": "graphs",
     "CountConstraint": "constraints",
     "MarginalConstraint": "constraints",
-    "Channel": "later",
-    "channels": "later",
+    "Rows": "rows.query",
+    "Channel": "channels.channel",
     "HybridObscuring": "later",
     "frontier": "later",
     "Policy": "policy",
@@ -52,7 +52,7 @@ _HOME = {
     "Session": "session",
     "Release": "release",
 }
-_MODULES = ("errors", "leakage", "mechanisms", "noise")
+_MODULES = ("channels", "errors", "leakage", "mechanisms", "noise")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

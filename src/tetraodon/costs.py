@@ -125,6 +125,7 @@ def _layer_spec(layer: Layer) -> dict[str, Any]:
             "grid": list(apart.shape),
             "sides": list(apart.sides),
             "rate": apart.rate,
+            "unit": apart.unit,
         }
     else:
         raise Unsupported(f"ledger: rows of the kind {type(layer).__name__} cannot be kept.")
@@ -164,7 +165,11 @@ def _ratios(told: Mapping[str, Any], weight: int) -> Ratios:
         rows_, columns = map(_whole, told["grid"])
         height, width = map(Fraction, told["sides"])
         shape = tuple(map(_whole, told["lengths"]))
-        return Ratios(shape, Lengths((rows_, columns), (height, width), Fraction(told["rate"])), weight)
+        return Ratios(
+            shape,
+            Lengths((rows_, columns), (height, width), Fraction(told["rate"]), Fraction(told["unit"])),
+            weight,
+        )
     shape = tuple(map(_whole, told["ratios"]))
     size, values = prod(shape), _array(told, "values")
     upper = np.triu_indices(size, 1)

@@ -16,7 +16,7 @@ from .noise import fresh_name
 
 Spec: TypeAlias = Mapping[str, Any] | str
 _FORMAT = 2
-FLAGS = ("histogram", "row")
+FLAGS = ("histogram", "row", "measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Charge:
         cost: the cost function c(x, y) on pairs of the base domain, as ``charges.cost_spec`` writes it; other policies
             price by it.
         again: the name was released before and is meant to be drawn and charged afresh.
-        flag: "histogram": the output depends on counts alone; "row": outputs are attached to records.
+        flag: "histogram": the output depends on counts alone; "row": outputs are attached to records; "measured": rows without
+            a proved bound, charged nothing and named beside every total.
         disclosures: what goes out exactly beside it, in words or as specs.
     Raises:
         SpecificationError: a field of the wrong kind, a float inside a spec.
@@ -63,7 +64,7 @@ class Charge:
         if not isinstance(self.again, bool):
             raise SpecificationError("charge.again: must be True or False.")
         if self.flag not in FLAGS:
-            raise SpecificationError("charge.flag: 'histogram' or 'row'.")
+            raise SpecificationError("charge.flag: 'histogram', 'row' or 'measured'.")
         if not isinstance(self.disclosures, list | tuple):
             raise SpecificationError("charge.disclosures: must be a list, even of one.")
         for key in ("query", "mechanism", "cost", "disclosures"):  # own copies: the caller's may change later

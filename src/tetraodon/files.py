@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import difflib
 import gzip
+import hashlib
 import os
 import shutil
 import tempfile
@@ -188,6 +189,12 @@ def _described(backend: Any, rows: str) -> list[tuple[str, str]]:
 
 
 # Files
+
+
+def sha256(path: Path) -> str:
+    """Digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def suffix(name: str) -> str:

@@ -23,8 +23,6 @@ class _Later:
         raise Unsupported(f"{self._name}.{attribute}: not available in this version; {self._instead}")
 
 
-Channel = _Later("Channel", "release answers instead of rows.")
-channels = _Later("channels", "release answers instead of rows.")
 attack = _Later("leakage.attack", "measure a joint table, or samples of secrets and outputs, by td.leakage.")
 HybridObscuring = _Later("HybridObscuring", "release answers instead of rows.")
 frontier = _Later("frontier", "use Session.plan for each epsilon.")

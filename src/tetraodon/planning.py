@@ -20,6 +20,8 @@ from .pricing import notes
 from .publish import prepare, publish
 from .queries import Quantiles
 from .release import Priced, describe_workload, name_of, number, unit_of
+from .rows.planning import planned_rows, released_rows_text, rows_text
+from .rows.strategy import RowStrategy
 from .session import PricedRequest, charge_of, price_all
 from .spec import Document
 from .workload import Rows, SomeRanges
@@ -49,9 +51,12 @@ def planned(document: Document) -> dict[str, Any]:
             fits = all(account.losses.value <= ledger.total for account in after)
         except PolicyError as error:
             fits, refused = False, str(error)
-    releases = []
+    releases: list[dict[str, Any]] = []
     for p in priced:
         request, strategy, considered = p.request, p.strategy, p.considered
+        if isinstance(strategy, RowStrategy):
+            releases.append(planned_rows(request.name, strategy, request.name in taken))
+            continue
         releases.append(
             {
                 "name": request.name,
@@ -87,6 +92,9 @@ def plan_text(told: Mapping[str, Any]) -> str:
     """``planned`` as text."""
     lines = []
     for release in told["releases"]:
+        if "channels" in release:
+            lines += rows_text(release)
+            continue
         lines.append(f"{release['name']}: {release['title']}, {_price(release)} ({release['workload']})")
         for i, row in enumerate(release["mechanisms"]):
             mark = "→" if i == 0 else " "
@@ -128,7 +136,7 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
             raise unknown("--only", "release", name, known)
     requests = [replace(r, again=again) for r in document.requests if not only or r.name in only]
     priced = price_all(document.policy, requests)
-    prepare(folder, {p.request.name: (_rows(p), document.formats[p.request.name]) for p in priced})
+    prepare(folder, {p.request.name: (published_rows(p), document.formats[p.request.name]) for p in priced})
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
     session = document.session()
@@ -136,9 +144,11 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
     return publish(folder, [(r, document.formats[r.name]) for r in releases], session.context, report=True)
 
 
-def _rows(priced: PricedRequest) -> int:
+def published_rows(priced: PricedRequest) -> int:
     """Rows of the published table, known before the data are read."""
     strategy = priced.strategy
+    if isinstance(strategy, RowStrategy):
+        return 0  # as many as the table has, which is not read yet
     if isinstance(strategy, Way):
         return strategy.query.k
     if not isinstance(strategy, Strategy):
@@ -159,6 +169,9 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
     budget = told["budget"]
     lines = [told["policy"]["headline"]]
     for release in told["releases"]:
+        if release.get("kind") == "rows":
+            lines += released_rows_text(release)
+            continue
         wide = (
             ""
             if release["half_width"] is None

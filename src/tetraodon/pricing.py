@@ -16,6 +16,8 @@ from .marginals.query import Marginals
 from .mechanisms import Mechanism, select
 from .policy import Policy
 from .queries import Query
+from .rows.query import Rows
+from .rows.strategy import priced as priced_rows
 from .sensitivity import Sensitivity, Term
 from .table import Counts
 from .workload import resolve
@@ -69,7 +71,10 @@ def check(query: Query, domain: Domain) -> None:
     Raises:
         SpecificationError: an attribute that is not declared, bins or filters that do not fit one.
     """
-    if isinstance(query, Marginals):
+    if isinstance(query, Rows):
+        for name in (*query.attributes, *query.keep):
+            domain.attribute(name, "rows")
+    elif isinstance(query, Marginals):
         ask(query, domain)
     elif isinstance(query, KMeans):
         from .clustering.select import room_of
@@ -81,6 +86,8 @@ def check(query: Query, domain: Domain) -> None:
 
 def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
     """Every applicable way of answering a query, best first. Reads and spends nothing."""
+    if isinstance(query, Rows):
+        return [priced_rows(query, policy, loss)]
     if isinstance(query, Marginals):
         from .marginals.select import candidates as of_tables
 
@@ -98,6 +105,8 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
     Raises:
         SpecificationError: the mechanism does not apply to this query.
     """
+    if isinstance(query, Rows):
+        raise SpecificationError("rows: state a channel instead of a mechanism.")
     if isinstance(query, Marginals):
         from .marginals.select import price as tables
 
@@ -117,7 +126,7 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
 
 def notes(query: Query, policy: Policy, loss: Loss) -> tuple[str, ...]:
     """What a plan leaves out, in words."""
-    if isinstance(query, Marginals | KMeans):
+    if isinstance(query, Marginals | KMeans | Rows):
         return ()
     return select.notes(resolve(query, policy.domain), policy.neighbourhood, loss)
 

@@ -8,31 +8,25 @@ order, no row-group statistics, no pandas metadata.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .accounts import spent_of
 from .errors import OutputError, SpecificationError
-from .exact import show
-from .mechanisms.strategy import Strategy
-from .policy import Policy
-from .release import Release, describe_workload, finite, name_of, published_exactly
-from .sensitivity import Neighbourhood, Term, stacked
+from .files import sha256
+from .manifest import ANSWERS, ROWS, manifest_of, release_entry
+from .release import Release
+from .rows.publishing import row_entry, targets
+from .rows.release import RowRelease
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from .clustering.released import Way
-    from .ledger import Ledger
-    from .marginals.strategy import MarginalStrategy
 
 FORMATS = ("parquet", "csv")
 MANIFEST = "manifest.json"
@@ -162,14 +156,14 @@ def staging(folder: Path) -> Iterator[Path]:
 
 def publish(
     folder: Path,
-    releases: Sequence[tuple[Release, Sequence[str]]],
+    releases: Sequence[tuple[Release | RowRelease, Sequence[str]]],
     context: Mapping[str, Any],
     report: bool = False,
 ) -> Path:
     """Write answers, manifest and, if asked, the report; returns the manifest's path."""
     for _, formats in releases:
         check_formats(formats)
-    check_targets(folder, {release.name: formats for release, formats in releases})
+    check_targets(folder, {release.name: [*formats, *extra_files(release)] for release, formats in releases})
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder) as stage:
         entries = []
@@ -179,7 +173,10 @@ def publish(
                 path = stage / f"{release.name}.{form}"
                 write_table(release.to_arrow(), path)
                 files[form] = {"path": path.name, "sha256": sha256(path)}
-            entries.append(release_entry(release, files))
+            if isinstance(release, RowRelease):
+                entries.append(row_entry(release, stage, files))
+            else:
+                entries.append(release_entry(release, files))
             digests[release.charge] = {f["path"]: f["sha256"] for f in files.values()}
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -223,7 +220,7 @@ def _earlier(
             kept = (
                 told["policy"]["hash"] == context["policy"]["hash"]
                 and all(told["data"][k] == v for k, v in context["data"].items())
-                and set(entry) == set(entries[0])
+                and set(entry) == (ROWS if entry.get("kind") == "rows" else ANSWERS)
                 and entry["name"] not in names
                 and files in held
                 and all(sha256(folder / name) == digest for name, digest in files.items())
@@ -258,125 +255,6 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
         )
 
 
-def sha256(path: Path) -> str:
-    """Digest of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """What a manifest says about one release."""
-    cost, strategy = release.cost, release.strategy
-    return {
-        "name": release.name,
-        "title": release.query.title,
-        "query": release.query.to_spec(),
-        "guarantee": release.guarantee,
-        "spent": {"unit": release.spent.unit, "amount": show(release.spent.amount)},
-        "mechanism": release.mechanism.to_spec(),
-        "mechanism_name": name_of(release.mechanism),
-        "cost": {
-            "value": show(cost.value),
-            "rule": cost.rule,
-            "witness": None if cost.witness is None else list(cost.witness),
-        },
-        "noise": noise_spec(strategy),
-        "expected_error": finite(release.expected_error),
-        "half_width": finite(release.half_width),
-        "coverage": 0.95,
-        "workload": describe_workload(strategy),
-        "unit": release.unit,
-        "rows": len(release.columns["value"]),
-        "attributes": [n for n in release.columns if n not in ("value", "lower", "upper")],
-        "axis": _axis_name(strategy),
-        "tables": [] if isinstance(strategy, Strategy) else strategy.tables_spec(),
-        "disclosed_exactly": release.disclosures(),
-        "settled_by_known_counts": _settled(release),
-        "considered": [row.to_spec() for row in release.considered],
-        "curve": [
-            {"name": c["name"], "loss": c[strategy.loss.unit], "half_width": c["half_width"]}
-            for c in release.curve
-        ],
-        "ledger_row": release.charge,
-        "records": release.total,
-        "files": {form: dict(f) for form, f in files.items()},
-    }
-
-
-def _settled(release: Release) -> str:
-    """Which of the rows that are published exactly would move along the policy's edges, were its counts not public: all, some
-    or none."""
-    spec = release.context["policy"]["spec"]
-    if "constraints" not in spec:
-        return "none"
-    free = Neighbourhood(Policy.from_spec(spec).graph)
-    rows = [Term(t.resolved, (layer,)) for t in release.strategy.exact_terms for layer in t.layers]
-    moved = [bool(stacked([row], free).value) for row in rows]
-    return "none" if not any(moved) else "all" if all(moved) else "some"
-
-
-def _axis_name(strategy: Strategy | MarginalStrategy | Way) -> str | None:
-    axis = strategy.resolved.axis if isinstance(strategy, Strategy) else None
-    return None if axis is None else axis.name
-
-
-def noise_spec(strategy: Strategy | MarginalStrategy | Way) -> list[dict[str, Any]]:
-    """What carries noise: rows of a kind, their scale (σ² for Gaussian noise) and their number in every group."""
-    if not isinstance(strategy, Strategy):
-        return strategy.noise_spec()
-    return [
-        {"rows": p.name, "scale": show(s), "number": int((~p.exact).sum())}
-        for p in strategy.parts
-        if (s := strategy.scale(p)) is not None
-    ]
-
-
-def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole manifest: what, under which policy, at which cost, with which evidence."""
-    ledger = context["ledger"]
-    outside = dict.fromkeys(text for entry in entries for text in entry["disclosed_exactly"])
-    outside |= dict.fromkeys(published_exactly(ledger))
-    records = {entry["records"] for entry in entries}
-    return {
-        "format": 1,
-        "tetraodon": context["tetraodon"],
-        "data": {**context["data"], "records": records.pop() if len(records) == 1 else None},
-        "policy": context["policy"],
-        "budget": {
-            "unit": ledger.unit,
-            "delta": None if ledger.delta is None else show(ledger.delta),
-            "total": show(ledger.total),
-            "spent": show(ledger.spent),
-            "elsewhere": show(_elsewhere(ledger, entries)),
-            "remaining": show(ledger.remaining),
-            "policies": _policies(ledger),
-            "ledger": None if ledger.path is None else Path(ledger.path).name,
-            "head": ledger.head,
-            "outside": list(outside),
-        },
-        "releases": list(entries),
-        "versions": context["versions"],
-    }
-
-
-def _elsewhere(ledger: Ledger, entries: Sequence[Mapping[str, Any]]) -> Fraction:
-    """What the account would have spent without these releases."""
-    here = {entry["ledger_row"] for entry in entries}
-    return spent_of(tuple(row for row in ledger.entries if row.seq not in here))
-
-
-def _policies(ledger: Ledger) -> list[dict[str, Any]]:
-    """The joint loss of all releases under every policy in force, by secret."""
-    tied = {each.policy.hash for each in ledger.policies if not each.policy.neighbourhood.is_plain}
-    return [
-        {
-            "policy": account.policy_hash,
-            "row": account.row,
-            "all_known_counts": account.is_union,
-            "moves_several_records": account.policy_hash in tied,
-            "largest": show(account.losses.value),
-            "by_secret": [
-                {"secret": secret, "loss": show(loss)} for secret, loss in account.losses.by_secret.items()
-            ],
-        }
-        for account in ledger.accounts
-    ]
+def extra_files(release: Release | RowRelease) -> list[str]:
+    """Endings of the files that stand beside the published numbers or rows."""
+    return list(targets(release).values()) if isinstance(release, RowRelease) else []

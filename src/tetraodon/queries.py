@@ -299,6 +299,10 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
         from .marginals.query import marginals_from_spec
 
         return marginals_from_spec(rest, where)
+    if "rows" in rest:
+        from .rows.query import rows_from_spec
+
+        return rows_from_spec(rest, where)
     if "kmeans" in rest:
         from .clustering.query import kmeans_from_spec
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Sequence
@@ -13,77 +12,32 @@ from typing import Any
 
 from . import __version__
 from .answers import answers
-from .charges import cost_of
-from .clustering.released import Way
-from .disclosure import exact_rows
 from .errors import DataError, SpecificationError
-from .exact import Number, positive
+from .exact import Number
 from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
 from .ledger import Charge, Ledger
-from .loss import Loss, Unit
-from .marginals.strategy import MarginalStrategy
+from .loss import Loss
 from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.charged import reserved
-from .mechanisms.strategy import Strategy
 from .parallel import Part, parts
 from .policy import Policy, digest
-from .pricing import candidates, notes, price
+from .pricing import candidates, notes
 from .queries import Query
 from .release import Plan, Priced, Release, published_exactly
+from .requests import (
+    PricedRequest,
+    Request,
+    charge_of,
+    digest_of,
+    one_loss,
+    price_all,
+    release_loss,
+    total_loss,
+)
+from .rows.release import RowRelease, drawn, joint_counts
+from .rows.strategy import RowStrategy
 from .table import Counts, Table
 from .zcdp import probability
-
-LEAST_LOSS = Fraction(1, 2**50)
-
-
-@dataclass(frozen=True)
-class Request:
-    """One release to be made.
-
-    Attributes:
-        again: draw and charge afresh although the name is already in the ledger for this edition.
-    """
-
-    query: Query
-    loss: Loss
-    name: str
-    mechanism: Mechanism | None = None
-    again: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", release_loss(self.loss.unit, self.loss.amount, self.loss.unit))
-        if self.mechanism is not None:
-            object.__setattr__(self, "mechanism", mechanism_from_spec(self.mechanism))
-
-
-def release_loss(unit: Unit, value: object, where: str) -> Loss:
-    """What one release may be charged: exact, above 0, and such that its noise fits 64-bit integers."""
-    amount = positive(value, where)
-    if amount < LEAST_LOSS:
-        raise SpecificationError(f"{where}: too small; below 2^-50 the noise would not fit 64-bit integers.")
-    return Loss(unit, amount)
-
-
-def total_loss(epsilon: object, rho: object) -> Loss:
-    """The total of an account, stated in one of two units."""
-    if (epsilon is None) == (rho is None):
-        raise SpecificationError("Session: state the total as epsilon, or as rho and delta.")
-    return Loss("epsilon", positive(epsilon, "epsilon")) if rho is None else Loss("rho", positive(rho, "rho"))
-
-
-def one_loss(epsilon: object, rho: object, where: str) -> Loss:
-    """The loss that a caller states in one of two units.
-
-    >>> one_loss("1/2", None, "plan").show()
-    'epsilon 0.5'
-    """
-    if (epsilon is None) == (rho is None):
-        raise SpecificationError(
-            f"{where}: state epsilon (Laplace noise) or rho (Gaussian noise), one of them."
-        )
-    if rho is None:
-        return release_loss("epsilon", epsilon, f"{where}.epsilon")
-    return release_loss("rho", rho, f"{where}.rho")
 
 
 @dataclass(frozen=True)
@@ -106,6 +60,9 @@ class Remaining:
     def __str__(self) -> str:
         beside = "; ".join(self.outside) if self.outside else "nothing"
         return f"{self.loss.show()} left; published exactly, at no cost under the policy: {beside}"
+
+
+__all__ = ["PricedRequest", "Remaining", "Request", "Session", "charge_of", "price_all", "release_loss"]
 
 
 class Session:
@@ -193,7 +150,8 @@ class Session:
         name: str | None = None,
         again: bool = False,
         rho: Number | None = None,
-    ) -> Release:
+        guarantee: str = "proved",
+    ) -> Any:
         """Charge the ledger, then draw.
 
         Args:
@@ -202,6 +160,11 @@ class Session:
             mechanism: "auto" (least expected error among ``plan``), a name or a mechanism object.
             name: what the ledger calls it; by default the query's own title.
             again: draw and charge afresh although the name was released before.
+            guarantee: "measured" for rows (``td.Rows``) without a proved bound: nothing is charged, and the ledger names the
+                release beside every total.
+
+        Returns:
+            A ``Release`` of answers, or a ``RowRelease``.
 
         Raises:
             BudgetError: the budget does not cover it. Nothing was spent.
@@ -213,15 +176,16 @@ class Session:
                 f'release.query: a query such as td.CDF("age"), not {type(query).__name__}.'
             )
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-        request = Request(query, one_loss(epsilon, rho, "release"), name or query.title, chosen, again)
+        free = guarantee == "measured" and epsilon is None and rho is None
+        loss = Loss("epsilon", Fraction(0)) if free else one_loss(epsilon, rho, "release")
+        request = Request(query, loss, name or query.title, chosen, again, guarantee)
         [made] = self.release_all([request])
-        values = hashlib.sha256(made.answers.values.tobytes()).hexdigest()
-        self.ledger.published(made.charge, {"values": values})
+        self.ledger.published(made.charge, {"values": digest_of(made)})
         return made
 
     def release_all(
         self, requests: Sequence[Request], priced: Sequence[PricedRequest] | None = None
-    ) -> list[Release]:
+    ) -> list[Release | RowRelease]:
         """Price everything, check the data, charge everything in one transaction, then draw: all or nothing.
 
         The ledger calls a charge published once ``publish`` has written its files.
@@ -243,7 +207,7 @@ class Session:
 
     def _drawn(
         self, priced: Sequence[PricedRequest], charges: Sequence[Charge], context: dict[str, Any]
-    ) -> list[Release]:
+    ) -> list[Release | RowRelease]:
         with ExitStack() as held:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
             reserves = [held.enter_context(reserved(p.strategy.loss, p.strategy.draws)) for p in priced]
@@ -251,14 +215,26 @@ class Session:
             tables: list[tuple[Any, int]] = []
             for p in priced:
                 counts = self.table.counts(*p.strategy.domain.names)
+                if isinstance(p.strategy, RowStrategy):
+                    joints = joint_counts(self.table, p.strategy)
+                    tables.append(((p.strategy.fitted(joints), joints), counts.total))
+                    continue
                 p.strategy.admit(counts.total)
                 tables.append((p.strategy.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
-            releases = []
+            releases: dict[str, Release | RowRelease] = {}
             for p, reserve, (table, total), row in zip(priced, reserves, tables, rows, strict=True):
+                name = p.request.name
+                if isinstance(p.strategy, RowStrategy):
+                    strategy, joints = table
+                    made = strategy.finished(releases)
+                    told = drawn(self.table, made)
+                    shown = p.request.publishes_evidence
+                    releases[name] = RowRelease(name, made, told, total, row, context, joints, shown)
+                    continue
                 found = answers(p.strategy, p.strategy.observe(table, total, reserve))
-                releases.append(Release(p.request.name, p.strategy, found, total, p.considered, row, context))
-        return releases
+                releases[name] = Release(name, p.strategy, found, total, p.considered, row, context)
+        return list(releases.values())
 
     def _check_known(self) -> None:
         """Refuse a table that violates a public count. That the counts are true is public by their declaration."""
@@ -324,60 +300,3 @@ class Session:
             "ledger": self.ledger,
             "versions": {"python": platform.python_version(), "tetraodon": __version__},
         }
-
-
-@dataclass(frozen=True, eq=False)
-class PricedRequest:
-    """A request with the strategy that answers it and all that were considered, best first."""
-
-    request: Request
-    policy_hash: str
-    strategy: Strategy | MarginalStrategy | Way
-    considered: tuple[Priced, ...]
-
-
-def charge_of(priced: PricedRequest, policy: Policy, edition: str) -> Charge:
-    """What the ledger is asked for."""
-    request, strategy = priced.request, priced.strategy
-    cost = cost_of(strategy, policy)
-    return Charge(
-        name=request.name,
-        edition=edition,
-        loss=strategy.spent,
-        query=request.query.to_spec(),
-        mechanism=strategy.mechanism.to_spec(),
-        strategy=digest(cost),
-        cost=cost,
-        policy_hash=policy.hash,
-        again=request.again,
-        disclosures=tuple(exact_rows(strategy)),
-    )
-
-
-def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest]:
-    """Price every request. Reads and spends nothing.
-
-    Raises:
-        SpecificationError: two releases of one name, or a mechanism that does not apply.
-    """
-    names = [r.name for r in requests]
-    twice = {n for n in names if names.count(n) > 1}
-    if twice:
-        raise SpecificationError(f"release {sorted(twice)[0]!r}: two releases have this name.")
-    found = []
-    for request in requests:
-        try:
-            found.append(_price(policy, request))
-        except SpecificationError as error:
-            raise type(error)(f"release {request.name!r}: {error}") from None
-    return found
-
-
-def _price(policy: Policy, request: Request) -> PricedRequest:
-    ranked = candidates(request.query, policy, request.loss)
-    strategy = ranked[0]
-    if request.mechanism is not None:
-        strategy = price(request.mechanism, request.query, policy, request.loss)
-        if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
-            ranked = [strategy, *ranked]
-    return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))

@@ -14,25 +14,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .binding import secrets_from_spec
 from .constraints import Constraint, answers_file, constraint_from_spec
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import positive
-from .loss import UNITS, Loss
+from .loss import Loss
 from .mechanisms import mechanism_from_spec
+from .outline import outline, release_key
 from .policy import Policy
 from .pricing import check
 from .publish import FORMATS, file_name
 from .queries import query_from_spec
 from .reading import kind_of, listed, under
-from .session import Request, Session, release_loss
+from .requests import Request, release_loss
+from .session import Session
+from .spec_rows import ROW_KEYS, row_request, stated_loss
 from .table import Table
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 # Bytes, with room for what is added to the name of a ledger while it is written.
 MAX_NAME = 240
@@ -52,7 +52,7 @@ LATER = {
         "renews",
     ),
     "policy": ("exempt",),
-    "releases": ("rows", "keep", "channel", "guarantee", "hybrid"),
+    "releases": ("hybrid",),
     "releases.present": ("interval", "round_to", "suppress_below", "totals"),
 }
 
@@ -115,7 +115,7 @@ def load(path: Path) -> Document:
         raise SpecificationError(f"{path.name}: not valid TOML: {error}.") from None
     with _in_file(path.name):
         _refuse_later(raw)
-        outer = _outer(raw)
+        outer = outline(raw)
         with _at("domain"):
             domain = Domain.from_spec(outer["domain"], path.parent)
         secrets = secrets_from_spec(outer["policy"]["secrets"])
@@ -126,10 +126,11 @@ def load(path: Path) -> Document:
                 _constraints(outer["policy"]["constraint"], path.parent),
                 outer["policy"]["presence"],
             )
-        requests, formats = [], {}
+        requests: list[Request] = []
+        formats: dict[str, tuple[str, ...]] = {}
         for i, told in enumerate(outer["release"]):
-            with _at(_release(told, i)):
-                requests.append(_request(told))
+            with _at(release_key(told, i)):
+                requests.append(_request(told, path.parent, [r.name for r in requests]))
                 check(requests[-1].query, domain)  # so that a wrong attribute is named with its key
                 formats[told["name"]] = _formats(told.get("present") or {})
         names = [r.name for r in requests]
@@ -137,7 +138,7 @@ def load(path: Path) -> Document:
             if names.count(name) > 1:
                 raise SpecificationError(f"releases.{name}: two releases have this name.")
         budget, ledger = outer["budget"], outer["budget"].get("ledger")
-        total = _loss(budget, "budget.")
+        total = stated_loss(budget, "budget.")
         delta = None if budget["delta"] is None else positive(budget["delta"], "budget.delta")
         if delta is not None and (total.unit != "rho" or delta >= 1):
             raise SpecificationError(
@@ -200,18 +201,6 @@ def _check_path(told: str, folder: Path, key: str) -> None:
         )
 
 
-def _loss(told: Mapping[str, Any], prefix: str = "") -> Loss:
-    """epsilon or rho, one of them."""
-    given = [unit for unit in UNITS if told[unit] is not None]
-    if len(given) == 2:
-        raise SpecificationError(
-            f"{prefix}rho: beside epsilon; state one of them (rho is for Gaussian noise)."
-        )
-    if not given:
-        raise SpecificationError(f"{prefix}epsilon: is missing; add it (or rho, for Gaussian noise).")
-    return Loss(given[0], positive(told[given[0]], f"{prefix}{given[0]}"))
-
-
 def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constraint]:
     """[[policy.constraint]] tables; answers may lie in a CSV file."""
     found = []
@@ -226,13 +215,20 @@ def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constr
     return found
 
 
-def _request(told: Mapping[str, Any]) -> Request:
+def _request(told: Mapping[str, Any], folder: Path, earlier: Sequence[str]) -> Request:
     with under("name"):
         file_name(told["name"])
+    if (told["query"] is None) == (told["rows"] is None):
+        raise SpecificationError("query: state a query, or rows with a channel, one of them.")
+    if told["rows"] is not None:
+        return row_request(told, folder, earlier)
+    for key, default in ROW_KEYS.items():
+        if told[key] != default:
+            raise SpecificationError(f"{key}: goes with rows, not with a query.")
     query = query_from_spec(told["query"])
     mechanism = told.get("mechanism", "auto")
     chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
-    loss = _loss(told)
+    loss = stated_loss(told)
     return Request(query, release_loss(loss.unit, loss.amount, loss.unit), told["name"], chosen)
 
 
@@ -261,7 +257,7 @@ def _refuse_later(raw: Mapping[str, Any]) -> None:
     releases = raw.get("release")
     for i, told in enumerate(releases if isinstance(releases, list) else []):
         if isinstance(told, Mapping):
-            name = _release(told, i)
+            name = release_key(told, i)
             places += [
                 (name, told, LATER["releases"]),
                 (f"{name}.present", told.get("present"), LATER["releases.present"]),
@@ -270,110 +266,3 @@ def _refuse_later(raw: Mapping[str, Any]) -> None:
         for key in told if isinstance(told, Mapping) else ():
             if key in later:
                 raise Unsupported(f"{place}.{key}: not available in this version; leave it out.")
-
-
-def _outer(raw: Mapping[str, Any]) -> dict[str, Any]:
-    from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-    class Part(BaseModel):
-        model_config = ConfigDict(
-            extra="forbid", strict=True, hide_input_in_errors=True, arbitrary_types_allowed=True
-        )
-
-    class Data(Part):
-        source: str
-        name: str | None = None
-        edition: str = ""
-        table: str | None = None
-        null: list[str] = Field(default_factory=list)
-
-    class Rules(Part):
-        secrets: str | dict[str, Any]
-        presence: str = "public"
-        constraint: list[dict[str, Any]] = Field(default_factory=list)
-
-    class Budget(Part):
-        epsilon: str | int | Decimal | None = None
-        rho: str | int | Decimal | None = None
-        delta: str | int | Decimal | None = None
-        ledger: str | None = None
-
-    class Released(Part):
-        name: str
-        epsilon: str | int | Decimal | None = None
-        rho: str | int | Decimal | None = None
-        query: dict[str, Any]
-        mechanism: str | dict[str, Any] = "auto"
-        present: dict[str, Any] | None = None
-
-    class Outer(Part):
-        data: Data
-        domain: dict[str, dict[str, Any]]
-        policy: Rules
-        budget: Budget
-        release: list[Released] = Field(min_length=1)
-
-    try:
-        return Outer.model_validate(raw).model_dump()
-    except ValidationError as error:
-        raise _translated(error, Outer, raw) from None
-
-
-def _translated(error: ValidationError, outer: Any, raw: Mapping[str, Any]) -> SpecificationError:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    first = found[0]
-    path, given = _walk(first["loc"], raw, first["type"] == "missing")
-    key = _key(path, raw)
-    if first["type"] == "extra_forbidden":
-        model: Any = outer
-        for step in path[:-1]:
-            inner = model.model_fields.get(step)
-            if inner is not None:
-                kind = inner.annotation
-                model = getattr(kind, "__args__", (kind,))[0]
-        place = key.rpartition(".")[0] or "top level"
-        return unknown(place, "key", path[-1], list(model.model_fields))
-    if first["type"] == "missing":
-        return SpecificationError(f"{key}: is missing; add it.")
-    if first["type"] == "too_short":
-        return SpecificationError(f"{key}: at least one is needed.")
-    wrong = {e["type"] for e in found if _walk(e["loc"], raw, False)[0] == path}
-    if wrong & {"int_type", "decimal_type", "finite_number"}:
-        expected = 'a number, such as 0.5 or "1/2"'
-    else:
-        kinds = {
-            "string_type": "text",
-            "dict_type": "a table",
-            "model_type": "a table",
-            "list_type": "a list",
-        }
-        expected = (
-            " or ".join(dict.fromkeys(kinds[k] for k in kinds if k in wrong)) or "another kind of value"
-        )
-    return SpecificationError(f"{key}: expected {expected}, got {kind_of(given)}.")
-
-
-def _walk(location: Sequence[int | str], raw: Any, is_missing: bool) -> tuple[list[str], Any]:
-    """The keys of pydantic's location that the document has (it also names the kinds it tried), and what is there."""
-    path: list[str] = []
-    for step in location:
-        inside = step in raw if isinstance(raw, Mapping) else isinstance(raw, list) and isinstance(step, int)
-        if not inside:
-            return ([*path, str(step)] if is_missing else path), raw
-        raw = raw[step]
-        path.append(str(step))
-    return path, raw
-
-
-def _release(told: Any, index: int) -> str:
-    """A release by its name, or by its place where it has none."""
-    name = told.get("name") if isinstance(told, Mapping) else None
-    return f"releases.{name if isinstance(name, str) and name else index + 1}"
-
-
-def _key(path: list[str], raw: Mapping[str, Any]) -> str:
-    """`release.0.query` as `releases.<name>.query`, an item of a list as the list."""
-    if path[0] == "release" and len(path) > 1:
-        index = int(path[1])
-        return ".".join([_release(raw["release"][index], index), *path[2:]])
-    return "data.null" if path[:2] == ["data", "null"] else ".".join(path)

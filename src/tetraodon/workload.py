@@ -174,7 +174,9 @@ def resolve(query: Query, domain: Domain) -> Resolved:
     groups = [group(n) for n in query.by]
     axis: Grouping | None
     workload: Workload
-    if isinstance(query, Histogram):
+    if query.word == "rows":
+        groups, axis, workload = [group(n) for n in query.attributes], None, Cells()
+    elif isinstance(query, Histogram):
         columns = [group(n) for n in query.columns]
         axis = _histogram_axis(columns)
         groups += [c for c in columns if c is not axis]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
@@ -20,10 +21,9 @@ from .certificate import Certificate
 from .channel import Asked, Channel
 from .law import Law
 from .table import Table
-from .then import Relabelled, Then
+from .then import Relabelled, Same, Then
 
 FORMAT = 1
-LAWS = ("table", "shift", "relabelled", "then")
 
 
 def save(channel: Channel, path: str | os.PathLike[str]) -> None:
@@ -51,6 +51,20 @@ def save(channel: Channel, path: str | os.PathLike[str]) -> None:
                 _put(file, name, array)
     except OSError as error:
         raise OutputError(f"{Path(path).name}: cannot be written ({error.strerror}).") from None
+
+
+def digest(channel: Channel) -> str:
+    """SHA-256 of a channel's domains and law."""
+    told = [
+        channel.domain.to_spec(),
+        list(channel.domain.names),
+        channel.outputs.to_spec(),
+        channel.law.spec(),
+    ]
+    found = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    for name, array in sorted(channel.law.arrays().items()):
+        found.update(name.encode() + np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
 
 
 def _put(file: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
@@ -114,6 +128,8 @@ def _law(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Law:
 
         found: Law = Shift.read(spec, arrays)
         return found
+    if kind == "same":
+        return Same(int(spec["inputs"]))
     first = _law(spec["first"], _under(arrays, "first."))
     if kind == "then":
         return Then(first, _law(spec["second"], _under(arrays, "second.")))

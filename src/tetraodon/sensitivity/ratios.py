@@ -1,7 +1,7 @@
 r"""What a channel observes of a record: no row of numbers, but a law of outputs, and laws lie apart.
 
 The loss between values x and y is c(x, y) = max_z |ln P(z|x) − ln P(z|y)|. It enters the account like a move of weighted
-rows, in whole units of 2^-40 rounded up, so that one rule prices channels and answers together, edge by edge, and under known
+rows, in whole units rounded up (2^-40 of what was asked), so that one rule prices channels and answers together, edge by edge, and under known
 counts arc by arc (outputs stay attached to records: see ``rule_r``).
 """
 
@@ -19,7 +19,7 @@ from ..errors import Unsupported
 from ..graphs import Graph
 
 UNIT = Fraction(1, 2**40)
-INFINITE = 2**56  # a loss of 65,536, which no budget covers
+INFINITE = 2**56  # 65,536 times what was asked, which no budget covers
 WORK = 4_000_000
 PAIRWISE = 2048
 
@@ -28,7 +28,7 @@ class Apart(Protocol):
     """How far the laws of two values lie apart."""
 
     def units(self, a: Ints, b: Ints) -> Ints:
-        """c(a, b) in units of 2^-40, rounded up, for arrays of cells; ``INFINITE`` where some output tells them apart."""
+        """c(a, b) in whole units, rounded up, for arrays of cells; ``INFINITE`` where some output tells them apart."""
 
     def widest(self, cells: Ints) -> int:
         """No smaller than c of any two of these cells."""
@@ -59,16 +59,18 @@ class Lengths:
         shape: rows and columns of the grid; cells beyond them are special, and apart from all others.
         sides: of a cell, exact.
         rate: loss per unit of length, exact.
+        unit: of losses, exact.
     """
 
     shape: tuple[int, int]
     sides: tuple[Fraction, Fraction]
     rate: Fraction
+    unit: Fraction = UNIT
 
     def units(self, a: Ints, b: Ints) -> Ints:
         count = self.shape[0] * self.shape[1]
         (i, j), (k, m) = (np.divmod(np.minimum(c, count - 1), self.shape[1]) for c in (a, b))
-        height, width = (float(s * self.rate / UNIT) for s in self.sides)
+        height, width = (float(s * self.rate / self.unit) for s in self.sides)
         found = np.hypot((i - k) * height, (j - m) * width) * (1 + 1e-12)
         told = np.minimum(np.ceil(found), float(INFINITE)).astype(np.int64)
         special = (a >= count) | (b >= count)
@@ -114,7 +116,7 @@ class Ratios:
         return self.weight * INFINITE
 
     def difference(self, a: Ints, b: Ints) -> Ints:
-        """c(a, b) in units; a record that the channel sees and another that it does not are told apart."""
+        """c(a, b) in whole units; a record that the channel sees and another that it does not are told apart."""
         a, b = np.broadcast_arrays(a, b)
         both = (a < self.size) & (b < self.size)
         inside = [np.where(both, c, 0) for c in (a, b)]

@@ -1,0 +1,182 @@
+"""Requests for releases: what is asked, what it may be charged, and its price."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .charges import cost_of, cost_spec
+from .clustering.released import Way
+from .disclosure import exact_rows
+from .entries import Charge
+from .errors import SpecificationError
+from .exact import positive
+from .loss import Loss, Unit
+from .marginals.strategy import MarginalStrategy
+from .mechanisms import Mechanism, mechanism_from_spec
+from .mechanisms.strategy import Strategy
+from .policy import Policy, digest
+from .pricing import candidates, price
+from .queries import Query
+from .release import Priced, Release
+from .rows.query import Rows
+from .rows.release import RowRelease
+from .rows.strategy import RowStrategy
+from .rows.strategy import priced as priced_rows
+
+LEAST_LOSS = Fraction(1, 2**50)
+
+
+@dataclass(frozen=True)
+class Request:
+    """One release to be made.
+
+    Attributes:
+        again: draw and charge afresh although the name is already in the ledger for this edition.
+        guarantee: "proved", or "measured" for rows without a proved bound, which are charged nothing and named beside every
+            total.
+        publishes_evidence: write what is computed from private rows (leakage, distortion) beside the release.
+    """
+
+    query: Query
+    loss: Loss
+    name: str
+    mechanism: Mechanism | None = None
+    again: bool = False
+    guarantee: str = "proved"
+    publishes_evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.guarantee not in ("proved", "measured"):
+            raise SpecificationError("guarantee: 'proved', or 'measured' for rows without a proved bound.")
+        if self.guarantee == "measured" and not isinstance(self.query, Rows):
+            raise SpecificationError("guarantee: answers are proved; 'measured' is for rows.")
+        if self.guarantee == "proved":
+            object.__setattr__(self, "loss", release_loss(self.loss.unit, self.loss.amount, self.loss.unit))
+        if self.mechanism is not None:
+            object.__setattr__(self, "mechanism", mechanism_from_spec(self.mechanism))
+
+
+def release_loss(unit: Unit, value: object, where: str) -> Loss:
+    """What one release may be charged: exact, above 0, and such that its noise fits 64-bit integers."""
+    amount = positive(value, where)
+    if amount < LEAST_LOSS:
+        raise SpecificationError(f"{where}: too small; below 2^-50 the noise would not fit 64-bit integers.")
+    return Loss(unit, amount)
+
+
+def total_loss(epsilon: object, rho: object) -> Loss:
+    """The total of an account, stated in one of two units."""
+    if (epsilon is None) == (rho is None):
+        raise SpecificationError("Session: state the total as epsilon, or as rho and delta.")
+    return Loss("epsilon", positive(epsilon, "epsilon")) if rho is None else Loss("rho", positive(rho, "rho"))
+
+
+def one_loss(epsilon: object, rho: object, where: str) -> Loss:
+    """The loss that a caller states in one of two units.
+
+    >>> one_loss("1/2", None, "plan").show()
+    'epsilon 0.5'
+    """
+    if (epsilon is None) == (rho is None):
+        raise SpecificationError(
+            f"{where}: state epsilon (Laplace noise) or rho (Gaussian noise), one of them."
+        )
+    if rho is None:
+        return release_loss("epsilon", epsilon, f"{where}.epsilon")
+    return release_loss("rho", rho, f"{where}.rho")
+
+
+@dataclass(frozen=True, eq=False)
+class PricedRequest:
+    """A request with the strategy that answers it and all that were considered, best first."""
+
+    request: Request
+    policy_hash: str
+    strategy: Strategy | MarginalStrategy | Way | RowStrategy
+    considered: tuple[Priced, ...]
+
+
+def digest_of(made: Release | RowRelease) -> str:
+    """SHA-256 of what was drawn."""
+    if isinstance(made, Release):
+        return hashlib.sha256(made.answers.values.tobytes()).hexdigest()
+    found = hashlib.sha256()
+    for column in made.table.itercolumns():
+        for chunk in column.cast(
+            column.type.value_type if hasattr(column.type, "value_type") else column.type
+        ).chunks:
+            for buffer in chunk.buffers():
+                found.update(b"" if buffer is None else memoryview(buffer))
+    return found.hexdigest()
+
+
+def charge_of(priced: PricedRequest, policy: Policy, edition: str) -> Charge:
+    """What the ledger is asked for."""
+    request, strategy = priced.request, priced.strategy
+    if isinstance(strategy, RowStrategy):
+        cost = cost_spec(
+            strategy.spent, strategy.cost.rule, strategy.by_secret, strategy.terms, strategy.exact_terms
+        )
+        flag = "measured" if strategy.spent.is_zero else "row"
+    else:
+        cost, flag = cost_of(strategy, policy), "histogram"
+    return Charge(
+        name=request.name,
+        edition=edition,
+        loss=strategy.spent,
+        query=request.query.to_spec(),
+        mechanism=strategy.mechanism.to_spec(),
+        strategy=digest(cost),
+        cost=cost,
+        policy_hash=policy.hash,
+        again=request.again,
+        flag=flag,
+        disclosures=tuple(exact_rows(strategy)),
+    )
+
+
+def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest]:
+    """Price every request. Reads and spends nothing.
+
+    Raises:
+        SpecificationError: two releases of one name, or a mechanism that does not apply.
+    """
+    names = [r.name for r in requests]
+    twice = {n for n in names if names.count(n) > 1}
+    if twice:
+        raise SpecificationError(f"release {sorted(twice)[0]!r}: two releases have this name.")
+    found: list[PricedRequest] = []
+    for at, request in enumerate(requests):
+        try:
+            found.append(_price(policy, request))
+            _check_needs(found[-1], names[:at])
+        except SpecificationError as error:
+            raise type(error)(f"release {request.name!r}: {error}") from None
+    return found
+
+
+def _check_needs(priced: PricedRequest, earlier: Sequence[str]) -> None:
+    """Priors come from answers that the same run has drawn before."""
+    for name in priced.strategy.needs if isinstance(priced.strategy, RowStrategy) else ():
+        if name not in earlier:
+            raise SpecificationError(
+                f"channel.prior: takes the answer {name!r}, which must be an earlier release of the same run."
+            )
+
+
+def _price(policy: Policy, request: Request) -> PricedRequest:
+    if isinstance(request.query, Rows):
+        if request.mechanism is not None:
+            raise SpecificationError("mechanism: rows have a channel instead.")
+        made = priced_rows(request.query, policy, request.loss, request.guarantee)
+        return PricedRequest(request, policy.hash, made, ())
+    ranked = candidates(request.query, policy, request.loss)
+    strategy = ranked[0]
+    if request.mechanism is not None:
+        strategy = price(request.mechanism, request.query, policy, request.loss)
+        if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
+            ranked = [strategy, *ranked]
+    return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))

@@ -1,0 +1,277 @@
+"""Channels that are declared by kind, and made for the ε and the secrets of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..channels.channel import Channel
+from ..channels.priors import SOURCES, joint_of, prior_of, source_of
+from ..domain import Domain
+from ..errors import DataError, SpecificationError, unknown
+from ..exact import exact
+from ..lengths import measured
+from ..metrics import Metric, metric_from_spec
+from ..phrases import Frozen, named, thawed
+from ..reading import kind_of, table
+from ..secrets import Secrets
+
+BY_FORMULA = ("planar-geometric", "planar-laplace", "exponential", "randomised-response", "tight-constraints")
+FITTED = ("least-distortion", "least-leaking")
+KINDS = (*BY_FORMULA, *FITTED, "file")
+KEYS = {
+    "least-distortion": ("prior", "metric", "source", "remap"),
+    "least-leaking": ("secret", "distortion", "prior", "metric", "source", "leakage", "tolerance", "seconds"),
+    "file": ("path", "remap"),
+}
+PLANAR = ("planar-geometric", "planar-laplace")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A kind of channel with its options.
+
+    Args:
+        kind: one of ``KINDS``.
+        options: beside it, by key.
+
+    >>> declared_from_spec({"kind": "exponential"}, "channel").to_spec()
+    {'kind': 'exponential'}
+    """
+
+    kind: str
+    options: Frozen = ()
+
+    def to_spec(self) -> dict[str, Any]:
+        """A plain JSON-ready form."""
+        return {"kind": self.kind} | {name: thawed(value) for name, value in self.options}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The options by key."""
+        return {name: thawed(value) for name, value in self.options}
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of earlier answers that it takes priors from."""
+        priors = (self.told.get("prior"), self._remap.get("prior"))
+        return tuple(str(p["answer"]) for p in priors if isinstance(p, Mapping) and "answer" in p)
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether it is fitted on the joint counts of the very rows that it is applied to."""
+        return self.kind == "least-leaking" and "prior" not in self.told
+
+    @property
+    def source(self) -> str:
+        """Where what shapes it comes from, as far as the declaration tells."""
+        told = self.told
+        found = []
+        if self.kind in FITTED:
+            found.append("private" if self.is_of_rows else _source(told.get("prior"), told.get("source")))
+        remap = self._remap
+        if remap:
+            found.append(_source(remap.get("prior"), remap.get("source")))
+        return max(found, key=SOURCES.index, default="none")
+
+    @property
+    def _remap(self) -> dict[str, Any]:
+        return dict(self.told.get("remap") or {})
+
+    def build(
+        self,
+        domain: Domain,
+        epsilon: Fraction | None,
+        secrets: Secrets,
+        answers: Mapping[str, Any],
+        joint: Any = None,
+    ) -> Channel:
+        """The channel for a domain.
+
+        Args:
+            epsilon: along every edge of ``secrets``; None for none.
+            answers: releases by name, for priors taken from them.
+            joint: P(secret, value), for a channel fitted on rows.
+
+        Raises:
+            SpecificationError: options that do not fit the domain.
+            Refused: no such channel exists.
+        """
+        from .. import channels
+
+        told = self.told
+        made: Channel
+        if self.kind == "file":
+            made = Channel.load(told["path"])
+            if made.domain != domain:
+                raise SpecificationError(
+                    "channel.path: the saved channel is of another domain than these attributes."
+                )
+        elif self.kind in BY_FORMULA:
+            make = getattr(channels, self.kind.replace("-", "_"))
+            made = make(domain, epsilon=epsilon, secrets=secrets)
+        elif self.kind == "least-distortion":
+            prior, source = self._prior(told.get("prior", "uniform"), told.get("source"), answers)
+            made = channels.least_distortion(
+                prior,
+                _metric(told.get("metric")),
+                secrets=secrets,
+                epsilon=epsilon,
+                domain=domain,
+                source=source,
+            )
+        else:
+            made = self._least_leaking(domain, epsilon, secrets, answers, joint)
+        remap = self._remap
+        if remap:
+            prior, source = self._prior(remap.get("prior", "uniform"), remap.get("source"), answers)
+            made = made.remap(prior, _metric(remap.get("metric")), source=source)
+        return made
+
+    def _least_leaking(
+        self,
+        domain: Domain,
+        epsilon: Fraction | None,
+        secrets: Secrets,
+        answers: Mapping[str, Any],
+        joint: Any,
+    ) -> Channel:
+        from .. import channels
+
+        told = self.told
+        source = "private"
+        if joint is None:
+            prior, source = self._prior(told["prior"], told.get("source"), answers)
+            joint = np.diag(prior_of(prior, domain))  # the secret is the value itself
+        budget = _length(told["distortion"], domain)
+        extra: dict[str, Any] = {k: float(exact(told[k], k)) for k in ("tolerance", "seconds") if k in told}
+        if epsilon is not None:
+            extra |= {"secrets": secrets, "epsilon": epsilon}
+        made: Channel = channels.least_leaking(
+            joint_of(joint, domain.size), _metric(told.get("metric")), distortion=budget, domain=domain, source=source,
+            leakage=told.get("leakage", "information"), **extra,
+        )  # fmt: skip
+        return made
+
+    def _prior(self, prior: Any, source: Any, answers: Mapping[str, Any]) -> tuple[Any, str]:
+        if isinstance(prior, Mapping):
+            return answers[str(prior["answer"])], "released"
+        told = [float(exact(v, "channel.prior")) for v in prior] if isinstance(prior, list) else prior
+        return told, _source(prior, source)
+
+
+def _source(prior: Any, source: Any) -> str:
+    if isinstance(prior, Mapping) and "answer" in prior:
+        return "released"
+    return source_of(source or "private", "uniform" if prior is None else prior)
+
+
+def _metric(spec: Any) -> Metric | None:
+    return None if spec is None else metric_from_spec(spec, "channel")
+
+
+def metric_of(declared: Declared | None) -> Metric | None:
+    """The metric in which a declared channel is as near to the truth as it can be."""
+    return None if declared is None else _metric(declared.told.get("metric"))
+
+
+def _length(told: Any, domain: Domain) -> float:
+    units = {a.unit for a in domain.values()}
+    found = measured(told, units.pop() if len(units) == 1 else None, "channel.distortion")
+    return float(found)
+
+
+def declared_from_spec(spec: Mapping[str, Any], where: str, folder: Path | None = None) -> Declared:
+    """``[release.channel]`` of a settings file, or what ``to_spec`` wrote.
+
+    Args:
+        folder: where relative paths start.
+
+    Raises:
+        SpecificationError: an unknown kind or key; names the nearest one.
+    """
+    told = table(spec, where, 'a table such as { kind = "planar-geometric" }')
+    kind = told.pop("kind", None)
+    if not isinstance(kind, str) or kind not in KINDS:
+        if isinstance(kind, str):
+            raise unknown(f"{where}.kind", "kind of channel", kind, KINDS)
+        raise SpecificationError(f"{where}.kind: is missing; one of {', '.join(KINDS)}.")
+    allowed = KEYS.get(kind, ("remap",))
+    for key in told:
+        if key not in allowed:
+            raise unknown(where, "key", key, ["kind", *allowed])
+    _check(kind, told, where)
+    for key in ("prior", "remap"):
+        if key in told:
+            told[key] = _read(told[key], f"{where}.{key}", folder)
+    if "path" in told and folder is not None:
+        told["path"] = str(folder / told["path"])
+    return Declared(kind, named(told, where))
+
+
+def _check(kind: str, told: Mapping[str, Any], where: str) -> None:
+    if "metric" in told:
+        metric_from_spec(told["metric"], where)
+    if kind == "file" and not isinstance(told.get("path"), str):
+        raise SpecificationError(f"{where}.path: the path of a saved channel.")
+    if kind == "least-leaking":
+        if "distortion" not in told:
+            raise SpecificationError(
+                f"{where}.distortion: is missing; how far values may move on average, such as '500 m'."
+            )
+        if ("secret" in told) == ("prior" in told):
+            raise SpecificationError(
+                f"{where}.secret: an attribute whose joint counts with the values are taken from these rows, or prior; one of them."
+            )
+        if told.get("leakage", "information") not in ("information", "bayes"):
+            raise SpecificationError(f"{where}.leakage: 'information' or 'bayes'.")
+    if "source" in told and told["source"] not in SOURCES[1:]:
+        raise SpecificationError(f"{where}.source: 'public', 'released', 'disjoint' or 'private'.")
+    if "remap" in told:
+        remap = table(told["remap"], f"{where}.remap", "a table such as { prior = 'uniform' }")
+        for key in remap:
+            if key not in ("prior", "source", "metric"):
+                raise unknown(f"{where}.remap", "key", key, ["prior", "source", "metric"])
+
+
+def _read(told: Any, where: str, folder: Path | None) -> Any:
+    """A prior, or the table of a remap with one, where texts that are no word of ours are files of numbers."""
+    if isinstance(told, Mapping):
+        return {k: _read(v, f"{where}.{k}", folder) if k == "prior" else v for k, v in told.items()}
+    if not isinstance(told, str) or told == "uniform":
+        return told
+    if folder is None:
+        raise SpecificationError(f"{where}: 'uniform', a list of numbers, or {{ answer = 'name' }}.")
+    return _numbers(folder / told, where)
+
+
+def _numbers(path: Path, where: str) -> list[str]:
+    """Numbers of a file, one a line, or the last column of a CSV file, in cell order."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError, ValueError):
+        raise DataError(
+            f"{where}: {path.name} cannot be read; a text file with one number for each cell."
+        ) from None
+    told = [line.rpartition(",")[2].strip() for line in lines if line.strip()]
+    try:
+        exact(told[0], where)
+    except (SpecificationError, IndexError):
+        told = told[1:]  # a header
+    try:
+        return [str(exact(text, where)) for text in told]
+    except SpecificationError:
+        raise SpecificationError(
+            f"{where}: {path.name} must hold one number for each cell, in cell order."
+        ) from None
+
+
+def check_kind(value: object, where: str) -> None:
+    """Refuse what is no channel."""
+    if not isinstance(value, Declared | Channel):
+        raise SpecificationError(f"{where}: a Channel or a table with a kind, not {kind_of(value)}.")

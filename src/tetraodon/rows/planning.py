@@ -1,0 +1,96 @@
+"""What the command line says of rows, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from ..channels.geometry import unit_of
+from ..errors import SpecificationError
+from ..exact import show
+from ..release import number
+from .declared import metric_of
+from .strategy import RowStrategy, realised, words_of
+
+MEASURED = "no proved bound: what leaks is measured on these rows alone"
+
+
+def planned_rows(name: str, strategy: RowStrategy, released: bool) -> dict[str, Any]:
+    """A planned release of rows in plain values, from public inputs alone."""
+    return {
+        "name": name,
+        "title": strategy.query.title,
+        "epsilon": show(strategy.spent.amount),
+        "guarantee": strategy.guarantee,
+        "chosen": strategy.mechanism.words,
+        "channels": [_channel(strategy, i) for i in range(len(strategy.parts))],
+        "kept": list(strategy.query.keep),
+        "per_person": strategy.per_person,
+        "disclosed_exactly": strategy.disclosed(),
+        "released": released,
+        "mechanisms": [],
+        "notes": [],
+    }
+
+
+def _channel(strategy: RowStrategy, at: int) -> dict[str, Any]:
+    part = strategy.parts[at]
+    channel = part.channel
+    told: dict[str, Any] = {
+        "attributes": list(part.names),
+        "name": channel.name if channel else words_of(part.declared),
+        "epsilon": None if part.epsilon is None else show(part.epsilon),
+        "realised": None,
+        "distortion": None,
+        "unit": None,
+        "waits": channel is None,
+    }
+    if channel is None or channel.is_private:
+        return told
+    metric = metric_of(part.declared)
+    told["realised"] = realised(channel, part.secrets)
+    with suppress(SpecificationError):  # values without a place have no distance
+        told |= {"distortion": channel.distortion("uniform", metric), "unit": unit_of(metric, channel.domain)}
+    return told
+
+
+def rows_text(told: Mapping[str, Any]) -> list[str]:
+    """``planned_rows`` as text."""
+    price = f"epsilon {told['epsilon']}" if told["guarantee"] == "proved" else MEASURED
+    lines = [f"{told['name']}: {told['title']}, {price} (every record, in random order)"]
+    for channel in told["channels"]:
+        away = ""
+        if channel["distortion"] is not None:
+            away = f", {number(channel['distortion'])} {channel['unit'] or 'units'} away on average if all values are equally likely"
+        if channel["waits"]:
+            away = ", made when the answers or counts that it needs are there"
+        lines.append(f"  → {', '.join(channel['attributes'])}: {channel['name']}{away}")
+    if told["per_person"]:
+        lines.append(f"    {told['per_person']['text']}")
+    if told["kept"]:
+        lines.append(f"    leaves as it is, and may single people out: {', '.join(told['kept'])}")
+    if told["released"]:
+        lines.append(
+            "    released already in this edition: release refuses it; --again draws and charges afresh"
+        )
+    return lines
+
+
+def released_rows_text(entry: Mapping[str, Any]) -> list[str]:
+    """The manifest's entry of released rows as text."""
+    files = ", ".join(f["path"] for f in entry["files"].values())
+    paid = f"epsilon {entry['spent']['amount']}" if entry["guarantee"] == "proved" else MEASURED
+    lines = [f"{entry['name']}: {paid}, {entry['rows']:,} rows, {entry['mechanism_name']} → {files}"]
+    if entry["per_person"]:
+        lines.append(f"  {entry['per_person']['text']}")
+    for channel in entry["channels"]:
+        told = channel["evidence"]
+        if told is None:
+            lines.append(
+                f"  {', '.join(channel['attributes'])}: figures come from private rows and are not published "
+                "(publish_evidence = true would)"
+            )
+            continue
+        lines += [f"  {', '.join(channel['attributes'])}: {sentence}" for sentence in told["words"]]
+    return lines

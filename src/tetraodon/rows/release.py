@@ -1,0 +1,149 @@
+"""Released rows: drawn once, with what they cost and what can be said of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..channels.channel import Channel
+from ..channels.then import Same
+from ..domain import Domain
+from ..errors import Unsupported
+from ..loss import Loss
+from ..sensitivity import Sensitivity
+from .query import Rows
+from .strategy import Replaced, RowStrategy
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from ..table import Counts, Table
+
+
+@dataclass(frozen=True, eq=False)
+class RowRelease:
+    """Private rows. Reading them again gives the same rows: they were drawn once.
+
+    Attributes:
+        name: what the ledger calls it.
+        strategy: what was run.
+        table: one row for every record, in random order: replaced values, then what was kept.
+        total: number of records, public.
+        charge: number of the ledger row that holds it.
+        context: what the session says about data, policy and budget.
+        joints: joint counts behind channels fitted on these rows, by the secret's name. Private.
+    """
+
+    name: str
+    strategy: RowStrategy
+    table: pyarrow.Table
+    total: int
+    charge: int
+    context: Mapping[str, Any]
+    joints: Mapping[str, Any]
+    publishes_evidence: bool = False
+
+    considered = ()
+
+    @property
+    def query(self) -> Rows:
+        """What was asked."""
+        return self.strategy.query
+
+    @property
+    def guarantee(self) -> str:
+        """ "proved" or "measured"."""
+        return self.strategy.guarantee
+
+    @property
+    def mechanism(self) -> Replaced:
+        """The channels by name."""
+        return self.strategy.mechanism
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channel of each place, as it was drawn from."""
+        return tuple(p.channel for p in self.strategy.parts if p.channel is not None)
+
+    @property
+    def spent(self) -> Loss:
+        """What was charged, exactly."""
+        return self.strategy.spent
+
+    @property
+    def cost(self) -> Sensitivity:
+        """The exact cost with an edge that attains it."""
+        return self.strategy.cost
+
+    def disclosures(self) -> list[str]:
+        """What left as it is, or without a proved bound."""
+        return self.strategy.disclosed()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The published rows."""
+        return self.table
+
+    def to_frame(self) -> pandas.DataFrame:
+        """``to_arrow()`` as a pandas frame."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise Unsupported("to_frame: needs pandas; install it or use to_arrow().") from None
+        return self.table.to_pandas()
+
+    def save(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",)) -> Path:
+        """Write the rows and a manifest to a folder; returns the manifest's path."""
+        from ..publish import publish
+
+        found: Path = publish(Path(folder), [(self, tuple(formats))], self.context)
+        return found
+
+    def __repr__(self) -> str:
+        told = self.spent.show() if not self.spent.is_zero else "no proved bound"
+        return f"RowRelease {self.name!r}: {self.query.title}, {self.mechanism.words}, {told}"
+
+
+def joint_counts(table: Table, strategy: RowStrategy) -> dict[str, Any]:
+    """Joint counts of a secret and a part's values for channels that are fitted on these very rows. Private."""
+    found: dict[str, Any] = {}
+    for part in strategy.parts:
+        if part.declared is not None and part.declared.is_of_rows:
+            secret = str(part.declared.told["secret"])
+            counts = table.counts(secret, *part.names)
+            found[secret] = _joint(counts, secret, part.domain)
+    return found
+
+
+def _joint(counts: Counts, secret: str, values: Domain) -> Any:
+    cells = counts.domain
+    if counts.dense is None:
+        raise Unsupported(
+            "rows.channel.secret: more than 10^7 joint cells with the values; declare coarser ones."
+        )
+    cube = counts.dense.reshape(cells.shape)
+    at = cells.names.index(secret)
+    joint = np.moveaxis(cube, at, 0).reshape(cells.shape[at], values.size).astype(np.float64)
+    return joint[joint.sum(axis=1) > 0]
+
+
+def drawn(table: Table, strategy: RowStrategy) -> pyarrow.Table:
+    """One row for every record, drawn and put in random order."""
+    from ..channels.apply import Lasting, Target, applied
+    from ..channels.permanent import Permanent
+
+    targets = [Target(p.channel, p.names) for p in strategy.parts if p.channel is not None]
+    for name in strategy.query.keep:
+        # Through the declared cells, so that a value that nobody declared cannot leave.
+        own = table.domain.select(name)
+        targets.append(Target(Channel(own, Same(own.size), name="as it is"), (name,)))
+    lasting = strategy.query.permanent
+    if lasting is None:
+        return applied(table, targets)
+    with Permanent.open(Path(lasting.store)) as store:
+        return applied(table, targets, (), Lasting(store, lasting.id, lasting.epoch))
