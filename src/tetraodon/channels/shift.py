@@ -166,8 +166,11 @@ class Shift:
         step = max(1, CHUNK // prod(size))
         for at in range(0, len(told), step):
             part = told[at : at + step, :grid].reshape(-1, r, c)
-            spread = np.fft.irfft2(np.fft.rfft2(part, size) * kernel, size)[:, : 3 * r - 2, : 3 * c - 2]
-            inside = clamped(clamped(spread, r, 1), c, 2)
+            # Clamping is linear, so rows are clamped before the columns are transformed back.
+            waves = np.fft.fft(np.fft.rfft(part, size[1], axis=2), size[0], axis=1)
+            waves *= kernel
+            rows = clamped(np.fft.ifft(waves, axis=1)[:, : 3 * r - 2], r, 1)
+            inside = clamped(np.fft.irfft(rows, size[1], axis=2)[:, :, : 3 * c - 2], c, 2)
             found[at : at + step, :grid] = np.maximum(inside, 0.0).reshape(len(part), grid)
         return found
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..axes import Ints
 from .geometry import Floats
@@ -82,7 +84,7 @@ class States:
         return np.moveaxis(found, 0, axis)
 
 
-def clamped(table: Floats, n: int, axis: int) -> Floats:
+def clamped(table: NDArray[Any], n: int, axis: int) -> NDArray[Any]:
     """Positions −(n − 1) … 2n − 2 along an axis, those outside the n cells added to the border."""
     told = np.moveaxis(table, axis, 0)
     found = told[n - 1 : 2 * n - 1].copy()
