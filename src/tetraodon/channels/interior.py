@@ -313,7 +313,7 @@ def run(
                 value = leaked(problem, K) * LN2
                 if value < best:
                     best, best_K = value, K
-            if best - bound <= tol or late:
+            if best - max(bound, 0.0) <= tol or late:
                 break
         step = direction(problem, at, factorise(problem, at), misses, gap)
         primal, dual = (REACH * a for a in lengths(at, step))

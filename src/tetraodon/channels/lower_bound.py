@@ -264,5 +264,8 @@ def solved(
     """``Solved`` with value and bound computed here, from what it will hold."""
     K = within(problem.only(columns), K)
     bound = information_bound(problem.joint, problem.cost, problem.budget, log_ratio, multiplier)
+    if bound < 0:  # the prior as classifier and no price for distortion say 0
+        log_ratio, multiplier = np.zeros((len(problem.prior), problem.cost.shape[1])), 0.0
+        bound = information_bound(problem.joint, problem.cost, problem.budget, log_ratio, multiplier)
     value = leaked(problem, K)
     return Solved(K, columns, value, bound, float(multiplier), log_ratio, **took)
