@@ -130,6 +130,15 @@ def test_covers() -> None:
     assert np.mean(sums) > 0.92
 
 
+def test_a_single_row_far_from_the_others_is_not_ruled_out() -> None:
+    """Where no output is seen, an interval that took that for certain knowledge would stop short of one row."""
+    rng = np.random.default_rng(21)
+    matrix, true = spread(4, 2.0), np.zeros(16, dtype=int)
+    true[[0, 15]] = 50, 1
+    found = [estimate(matrix, put_through(matrix, true, rng)) for _ in range(60)]
+    assert np.mean([(e.lower[15] <= 1 <= e.upper[15]) for e in found]) > 0.9
+
+
 def test_rows_of_one_person_need_the_persons() -> None:
     """A permanent answer: each person's ten rows are one draw. Counted as independent rows, intervals are far too short."""
     rng = np.random.default_rng(2)

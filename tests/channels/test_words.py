@@ -53,6 +53,7 @@ def test_secrets_that_never_occur_are_not_counted() -> None:
 def test_shares_never_claim_certainty_that_is_not_there(share: float) -> None:
     told = words.percent(share)
     assert (told == "0 %") == (share == 0) and (told == "100 %") == (share == 1)
+    assert told.startswith("under") == (0 < share < 0.001) and told.startswith("over") == (0.999 < share < 1)
 
 
 def channel(source: str = "public", **more: Any) -> Channel:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -166,6 +167,21 @@ def test_small_leakage_keeps_its_digits() -> None:
         e = float(4 * joint[0, 0] - 1) / 2  # as the doubles hold it
         assert leakage.information(joint) == pytest.approx(2 * e * e / math.log(2), rel=1e-6)
     assert leakage.bayes_error([[1.0, 1e-40], [0, 1e-60]]) == pytest.approx(1e-60, rel=1e-12)
+
+
+def test_near_independence_against_fifty_digits() -> None:
+    """Uneven tables a little off independence, from where the series takes over to far beyond it."""
+    with localcontext() as context:
+        context.prec = 50
+        for e in (1e-2, 3e-3, 9e-4, 1e-4, 1e-6, 1e-9):
+            joint = np.array([[0.06 + e, 0.14 - e], [0.24 - e, 0.56 + e]])
+            p = [[Decimal(v) for v in row] for row in joint.tolist()]
+            whole = sum(map(sum, p))
+            p = [[v / whole for v in row] for row in p]
+            px, pz = [sum(row) for row in p], [a + b for a, b in zip(*p, strict=True)]
+            terms = [v * (v / (px[x] * pz[z])).ln() for x, row in enumerate(p) for z, v in enumerate(row)]
+            truth = float(sum(terms) / Decimal(2).ln())
+            assert leakage.information(joint) == pytest.approx(truth, rel=max(1e-11, 1e-15 / e))
 
 
 def test_tiny_probabilities_do_not_overflow() -> None:
