@@ -269,6 +269,16 @@ def test_noise_for_secrets_is_smaller_than_for_the_longest_edge_where_that_is_en
     assert by_edges.distortion() < by_length.distortion()
 
 
+@pytest.mark.parametrize("make", [planar_geometric, planar_laplace])
+def test_noise_for_blocks_is_as_large_as_a_block_needs(make: Maker) -> None:
+    """Of a map that is larger than one block, and of listed edges."""
+    domain = plane(30, 30)
+    for secrets in (Partition(blocks={"at": (5, 3)}), Edges([((0.5, 0.5), (3.5, 4.5))], on="at")):
+        channel = make(domain, 1, secrets=secrets)
+        told = channel.law.losses(*edges_of(bind(secrets, domain))).max()
+        assert 0.9 < told <= 1
+
+
 def test_resolution_makes_a_finer_lattice() -> None:
     home = Domain(home=Point("lat", "lon", box=((48, "48.1"), (2, "2.1")), cell="1 km", missing="public"))
     coarse, fine = planar_laplace(home, 1, "500 m"), planar_laplace(home, 1, "500 m", resolution="200 m")

@@ -19,7 +19,7 @@ from tetraodon.channels.geometry import Geometry
 from tetraodon.channels.shift import Promise, Shift
 from tetraodon.channels.states import fast_length
 from tetraodon.domain import Domain, Integer, Point
-from tetraodon.errors import DataError, SpecificationError
+from tetraodon.errors import DataError, SpecificationError, Unsupported
 from tetraodon.metrics import L1, L2, Discrete, Haversine
 
 F = Fraction
@@ -126,7 +126,7 @@ def test_expected_distance_over_two_attributes_with_weights() -> None:
         law.expected(prior, L1(x=2), place)
 
 
-def test_expected_great_circles() -> None:
+def test_expected_great_circles(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = Domain(home=Point("lat", "lon", box=((48, 49), (2, 3)), cell="20 km", missing="public"))
     place = Geometry(domain)
     law = any_law(place.shape, 11, fixed=1)
@@ -135,6 +135,9 @@ def test_expected_great_circles() -> None:
     cost = place.between(Haversine(), cells[:, None], cells[None, :])
     expected = float((prior[:, None] * law.rows(cells) * cost).sum())
     assert law.expected(prior, Haversine(), place) == pytest.approx(expected, rel=1e-12)
+    monkeypatch.setattr("tetraodon.channels.shift.SPHERICAL", 10)
+    with pytest.raises(Unsupported, match="great circles"):
+        law.expected(prior, Haversine(), place)
 
 
 def test_special_cells_cost_nothing() -> None:
@@ -207,14 +210,20 @@ def test_keeps_and_bounds() -> None:
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
     law = planar.law("laplace", F(1, 3), (F(2), F(3, 2)), (6, 5), fixed=1)
-    domain = Domain(at=Point("x", "y", box=((0, 12), (0, "7.5")), cell=2, metric="planar", missing="public"))
-    assert domain.size == 25 or domain.size == 31
     channel = Channel(Domain(x=Integer(0, 29, missing="public")), law)
     channel.save(tmp_path / "one.npz")
     again = Channel.load(tmp_path / "one.npz")
     assert isinstance(again.law, Shift)
     assert np.array_equal(again.law.entries, law.entries)
     assert (again.law.rest, again.law.fixed, again.law.promise) == (law.rest, law.fixed, law.promise)
+
+
+def test_a_wide_promise_is_loaded_as_it_was(tmp_path: Path) -> None:
+    law = planar.again("geometric", F(1), (F(1), F(1)), (3, 3), error=1e-9)
+    Channel(plane(3, 3), law).save(tmp_path / "wide.npz")
+    again = Channel.load(tmp_path / "wide.npz").law
+    assert isinstance(again, Shift) and again.promise == law.promise and again.promise is not None
+    assert again.promise.spread == 2e-9
 
 
 def test_a_promise_that_the_numbers_do_not_keep_is_refused(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from .geometry import Floats, Geometry, distances
 from .states import States, clamped, fast_length
 from .table import CHUNK, LEAST
 
-LARGEST = 2**22
+SPHERICAL = 2**30
 # Comparisons of states that are worth making; beyond, the promise of the law's construction answers.
 DIRECT = 2**29
 UNIT = 2.0**-53
@@ -59,7 +59,12 @@ class Promise:
     spread: float
 
     def spec(self) -> dict[str, Any]:
-        return {"kind": self.kind, "rate": str(self.rate), "steps": [str(s) for s in self.steps]}
+        return {
+            "kind": self.kind,
+            "rate": str(self.rate),
+            "steps": [str(s) for s in self.steps],
+            "spread": self.spread,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +194,11 @@ class Shift:
             weights = np.asarray(prior, dtype=np.float64)[:grid].reshape(self.shape)
             return float((self.costs(self.offset_costs(metric, place)) * weights).sum())
         table = distances(metric, place.domain) if isinstance(metric, np.ndarray) else None
-        if table is None and grid * grid > 2**32:
-            raise Unsupported("distortion: great circles between up to 65,536 cells; use td.L2().")
         held = np.flatnonzero(prior)
+        if table is None and len(held) * grid > SPHERICAL:
+            raise Unsupported(
+                "distortion: of great circles on up to 32,768 cells; use td.L2(), or coarser cells."
+            )
         total, step, outputs = 0.0, max(1, CHUNK // self.n_outputs), np.arange(self.n_outputs)
         for at in range(0, len(held), step):
             cells = held[at : at + step]
@@ -313,10 +320,11 @@ class Shift:
         made = spec["made"]
         if made is None:
             return found
-        from .planar import again
+        from .planar import ERROR, again
 
-        law = again(made["kind"], Fraction(made["rate"]), tuple(map(Fraction, made["steps"])), found.shape)
-        if law.promise is None or not np.allclose(found.entries, law.entries, rtol=1e-12, atol=0.0):
+        steps, error = tuple(map(Fraction, made["steps"])), max(float(made["spread"]) / 2, ERROR)
+        law = again(made["kind"], Fraction(made["rate"]), steps, found.shape, error=error)
+        if law.promise is None or not np.allclose(found.entries, law.entries, rtol=1e-13, atol=0.0):
             raise SpecificationError("channel: the law is not the one that its construction gives.")
         return Shift(found.entries, found.rest, found.fixed, law.promise)
 
