@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.bits import NeedsMore, dec, given_bits, never, words_of
 
-from tetraodon import _gaussian, _laws, _tables, noise
+from tetraodon import _choices, _gaussian, _laws, _orders, _tables, noise
 from tetraodon._tables import Lower, Signed, Table, convert, exp_bounds, locate, search, settle, tables
 from tetraodon.errors import Refused, SpecificationError
 from tetraodon.noise import (
@@ -450,8 +450,21 @@ def test_nothing_takes_a_seed_or_a_generator() -> None:
         parameters = inspect.signature(function).parameters.values()
         asked |= {p.name for p in parameters}
         assert all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters), function
-    assert asked == {"self", "draws", "gaussian", "scale", "size", "sigma2", "z", "coverage", "law", "wanted"}
-    for module in (noise, _tables, _gaussian, _laws):
+    assert asked == {
+        "self",
+        "draws",
+        "gaussian",
+        "scale",
+        "size",
+        "sigma2",
+        "z",
+        "coverage",
+        "law",
+        "wanted",
+        "choices",
+        "rows",
+    }
+    for module in (noise, _tables, _gaussian, _laws, _choices, _orders):
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

@@ -1,21 +1,24 @@
-"""The one GROUP BY through which private rows are counted."""
+"""The two ways in which private rows are read: counted by one GROUP BY, or one by one as the cells that they lie in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .attributes import Categorical
+from .attributes import Categorical, Numeric, Point
 from .cellular import Cells
 from .domain import Domain
-from .engine import encoded
+from .engine import SMALL, encoded
 from .errors import DataError
 from .files import Source, sealed
+from .readable import kind_of
 
 DENSE = 10**7
 BATCH = 1_000_000
+PART = 1 << 15
 
 
 def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterator[tuple[Cells, Cells]]:
@@ -49,6 +52,124 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
                 yield tuple(c.to_numpy().astype(np.int64) for c in batch.columns)
     if refused:
         raise _refusal(source, domain, null)
+
+
+@dataclass(frozen=True, repr=False, eq=False, slots=True)
+class Rows:
+    """A batch of private rows. It shows nothing of them.
+
+    Attributes:
+        cells: int32 or int64, shape (rows,): the cell of each row.
+        kept: the Arrow arrays of the columns that were asked for as they are, in that order.
+        ids: the Arrow array of the id column as text, if one was asked for.
+    """
+
+    cells: Any
+    kept: tuple[Any, ...]
+    ids: Any
+
+
+def streamed(
+    source: Source,
+    domain: Domain,
+    null: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    ident: str | None = None,
+) -> Iterator[Rows]:
+    """Every row once, out of core and in no particular order: the cell that it lies in, and columns beside it.
+
+    Args:
+        keep: columns of the source that come as they are.
+        ident: a column of texts or integers that comes as text, each null refused.
+
+    Raises:
+        DataError: as ``grouped``, or an id column of another type or with nulls; names the column, nothing else.
+        EngineError: the engine failed.
+    """
+    places = [f"c{source.columns.index(c)}" for c in keep]
+    who = None if ident is None else f"c{source.columns.index(ident)}"
+    carried = list(dict.fromkeys([*places, *([] if who is None else [who])]))
+    columns = _columns(source, domain)
+    numbers = source.embedded and _of_doubles(source, domain)
+    refused = unnamed = False
+    none = True
+    with source.opened() as (backend, table):
+
+        def planned() -> Any:
+            if numbers:
+                rows = table[list(dict.fromkeys([*columns, *carried]))]
+            else:
+                rows = encoded(table, domain, columns, null, carried)
+            return rows if who is None else rows.mutate(id=rows[who].cast("string"))
+
+        for batch in _batches(source.where, backend, sealed(source.where, "planning", planned)):
+            if numbers:
+                cells = _cells_of_doubles(domain, [batch.column(c) for c in columns])
+                refused = bool(len(cells)) and int(cells.min()) < 0
+            else:
+                refused = batch.column("code").null_count > 0
+                cells = None if refused else batch.column("code").to_numpy()
+            ids = None if who is None else batch.column("id")
+            unnamed = ids is not None and ids.null_count > 0
+            if refused or unnamed:
+                break
+            none = False
+            yield Rows(cells, tuple(batch.column(c) for c in places), ids)
+    if refused:
+        raise _refusal(source, domain, null)
+    if unnamed:
+        raise DataError(
+            f"{source.where}: column {ident!r} holds a null; every row needs the id of its person."
+        )
+    if none:  # columns have types all the same
+        import pyarrow as pa
+
+        types = [source.types[source.columns.index(c)].to_pyarrow() for c in keep]
+        no_ids = None if ident is None else pa.array([], pa.string())
+        yield Rows(np.empty(0, np.int64), tuple(pa.array([], t) for t in types), no_ids)
+
+
+def _of_doubles(source: Source, domain: Domain) -> bool:
+    """Whether all cells come from columns of doubles, which cost less to look at here than in the engine."""
+    columns = [c for name, a in domain.items() for c in a.columns(name)]
+    kinds = {kind_of(source.types[source.columns.index(c)]) for c in columns}
+    return kinds == {"float"} and all(isinstance(a, Numeric | Point) for a in domain.values())
+
+
+def _cells_of_doubles(domain: Domain, columns: Sequence[Any]) -> Any:
+    """The cell of each row by the attributes' own definition, −1 where a value is refused, a few rows at a time."""
+    # A null becomes NaN, and both are missing (rules 1 and 6).
+    told = [c.to_numpy(zero_copy_only=False) for c in columns]
+    found = np.empty(len(told[0]), dtype=np.int32 if domain.size < SMALL else np.int64)
+    for start in range(0, len(found), PART):
+        parts = iter([c[start : start + PART] for c in told])
+        code: Any = np.int64(0)
+        refused: Any = False
+        for attribute in domain.values():
+            if isinstance(attribute, Point):
+                row, column = (side.cells(next(parts)) for side in attribute.sides)
+                invalid = (row < 0) | (column < 0)
+                cell = row * attribute.shape[1] + column
+                if invalid.any():
+                    cell[invalid] = -1 if attribute.missing_cell is None else attribute.missing_cell
+            else:
+                cell = attribute.cells(next(parts))
+            refused = refused | (cell < 0)
+            code = code * attribute.size + cell
+        found[start : start + PART] = code if not np.any(refused) else np.where(refused, -1, code)
+    return found
+
+
+def check_ids(source: Source, ident: str) -> None:
+    """Refuses an id column that is neither text nor integers, by its declared type alone.
+
+    Raises:
+        DataError: names the column and its type.
+    """
+    if kind_of(source.types[source.columns.index(ident)]) not in ("text", "integer"):
+        raise DataError(
+            f"{source.where}: column {ident!r} is neither text nor integers, of which ids are read: convert it."
+        )
 
 
 def _columns(source: Source, domain: Domain) -> list[str]:

@@ -297,26 +297,30 @@ def _unlisted(attribute: Categorical, column: Any) -> Any:
 # The whole code
 
 
-def encoded(table: Any, domain: Domain, columns: Sequence[str], null: Sequence[str] = ()) -> Any:
-    """A table of one column, ``code``: each row's cell of the whole domain, null where a value is refused.
+def encoded(
+    table: Any, domain: Domain, columns: Sequence[str], null: Sequence[str] = (), carried: Sequence[str] = ()
+) -> Any:
+    """A table with a column ``code``: each row's cell of the whole domain, null where a value is refused.
 
     Args:
         columns: the table's column for each attribute, two for a ``Point``.
         null: texts that count as null in text columns.
+        carried: columns ``c<i>`` that follow ``code`` as they are.
     """
     attributes = [side for a in domain.values() for side in _sides(a)]
     # In stages, so that what is used several times is computed once.
-    table = table.select(**{f"v{i}": _without(table[c], null) for i, c in enumerate(columns)})
+    table = table.select(*carried, **{f"v{i}": _without(table[c], null) for i, c in enumerate(columns)})
     read = [i for i, a in enumerate(attributes) if _reads_number(a, table[f"v{i}"])]
     table = table.mutate(**{f"n{i}": as_number(table[f"v{i}"]) for i in read}) if read else table
     if not read and not any(isinstance(a, Categorical) for a in attributes):
-        return table.select(code=_integer_code(table, domain))
+        return table.select(code=_integer_code(table, domain), **{c: table[c] for c in carried})
     helpers = {f"h{i}": _helper(attributes[i], table[f"n{i}"]) for i in read}
     helpers = {name: helper for name, helper in helpers.items() if helper is not None}
     table = table.mutate(**helpers) if helpers else table
     for i, attribute in enumerate(attributes):
         table = _with_cell(table, i, attribute)
-    return table.select(code=_row_major(domain, [table[f"cell{i}"] for i in range(len(attributes))]))
+    code = _row_major(domain, [table[f"cell{i}"] for i in range(len(attributes))])
+    return table.select(code=code, **{c: table[c] for c in carried})
 
 
 def _row_major(domain: Domain, sides: Sequence[Any]) -> Any:

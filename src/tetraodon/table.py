@@ -1,17 +1,18 @@
-"""Tables of private rows, and the counts that are all the rest of the package ever sees of them."""
+"""Tables of private rows, and what the rest of the package sees of them: counts, and cells on their way into a channel."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .cellular import Cells
-from .counting import DENSE, grouped, row_count
+from .counting import DENSE, Rows, check_ids, grouped, row_count, streamed
 from .domain import Domain
 from .engine import check_readable
 from .errors import EngineError, SpecificationError, Unsupported, unknown
@@ -108,7 +109,8 @@ def _same(a: Cells | None, b: Cells | None) -> bool:
 class Table:
     """Private rows and the domain declared for them.
 
-    Opening looks at the schema alone. Which rows there are is only ever seen as ``Counts``.
+    Opening looks at the schema alone. Which rows there are is only ever seen as ``Counts``, except by a channel, which sees
+    the cell of each row and replaces it before it leaves.
 
     Args:
         source: a path (parquet, csv, csv.gz, tsv, arrow, feather), an Ibis URL (``duckdb://people.duckdb``), a pandas,
@@ -162,7 +164,8 @@ class Table:
         self.edition = edition
         self.null = texts
         columns = dict.fromkeys(c for n, a in domain.items() for c in a.columns(n))
-        self._source = open_source(source, list(columns), table)
+        self._open = partial(open_source, source, table=table)
+        self._source = self._open(list(columns))
         types = dict(zip(self._source.columns, self._source.types, strict=True))
         for attribute_name, attribute in domain.items():
             for column in attribute.columns(attribute_name):
@@ -178,6 +181,52 @@ class Table:
         """
         domain = self.domain.select(*attributes) if attributes else self.domain
         return Counts.collect(domain, grouped(self._source, domain, self.null))
+
+    def codes(self, *attributes: str) -> Iterator[Cells]:
+        """The cell of every row, of some attributes (all of them, if none is named) in the order of the domain.
+
+        Private: int64 chunks of up to a million rows, out of core, in no particular order.
+
+        Raises:
+            DataError: as ``counts``; what came before the refusal must not leave.
+            EngineError: the engine failed.
+
+        >>> from tetraodon import Integer
+        >>> table = Table({"age": [1, 9, 1]}, Domain(age=Integer(0, 3)))
+        >>> sorted(np.concatenate(list(table.codes())).tolist())
+        [1, 1, 3]
+        """
+        return (np.asarray(part.cells, dtype=np.int64) for part in self.rows(*attributes))
+
+    def rows(self, *attributes: str, keep: Iterable[str] = (), ident: str | None = None) -> Iterator[Rows]:
+        """As ``codes``, with other columns of the source beside each cell, declared or not. Private.
+
+        Args:
+            keep: columns that come as they are.
+            ident: a column of texts or integers that comes as text.
+
+        Raises:
+            DataError: as ``codes``; no such column; an id column of another type, or with nulls.
+            EngineError: the engine failed.
+        """
+        domain = self.domain.select(*attributes) if attributes else self.domain
+        named = list(keep)
+        beside = named if ident is None else [*named, ident]
+        source = self._source
+        if set(beside) - set(source.columns):
+            source = self._open(list(dict.fromkeys([*source.columns, *beside])))
+        if ident is not None:
+            check_ids(source, ident)
+        return streamed(source, domain, self.null, named, ident)
+
+    def declared(self, domain: Domain) -> Table:
+        """The same rows under another domain.
+
+        Raises:
+            DataError: as ``Table``.
+        """
+        source, table = self._open.args[0], self._open.keywords["table"]
+        return Table(source, domain, name=self.name, edition=self.edition, null=self.null, table=table)
 
     @property
     def n_rows(self) -> int:

@@ -1,0 +1,389 @@
+"""Rows through channels: values are encoded by the engine, drawn in this process, shuffled, and nothing else leaves.
+
+The engine turns each row into the number of its cell and knows nothing of channels; drawing in an engine would be done once
+for all rows that share a dictionary entry or a constant column. Every row is drawn for itself here. Then the rows are put
+into a random order, so that the place of a row says nothing, and the cells become columns of the values that they stand for,
+dictionary-encoded over *all* declared outputs in declared order: neither a dictionary nor its order tells anything of the
+data. Columns kept beside them are rebuilt without their dictionaries and leave as they are, outside any guarantee.
+
+*Memory.* The source is read out of core, a million rows at a time. What is held of each row until all are read is its output
+(1, 2 or 4 bytes for each channel, by the number of outputs) and its kept columns; the random order takes 8 bytes more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..attributes import Attribute, Categorical, Integer, Point
+from ..axes import Ints
+from ..domain import Domain, attribute_from_spec
+from ..errors import SpecificationError, unknown
+from ..noise import shuffled
+from ..table import Table
+from .channel import Channel
+from .permanent import Permanent
+
+if TYPE_CHECKING:
+    import pyarrow
+
+# Rows drawn at a time: what a law works with on the way then stays in the second cache.
+CHUNK = 1 << 15
+TEXT_BYTES = 1 << 31
+
+
+@dataclass(frozen=True)
+class Target:
+    """A channel and the attributes of a table whose values it replaces.
+
+    Attributes:
+        channel: takes cells of these attributes, side by side in this order.
+        names: attributes of the table's domain.
+    """
+
+    channel: Channel
+    names: tuple[str, ...]
+
+    def check(self, domain: Domain) -> None:
+        """Refuses attributes that the channel was not made for; columns may be named otherwise.
+
+        Raises:
+            SpecificationError: an attribute that is not declared, or declared otherwise than the channel's.
+        """
+        told = [domain.attribute(name, "channel") for name in self.names]
+        wanted = list(self.channel.domain.values())
+        if len(told) != len(wanted) or any(
+            _cells_of(a) != _cells_of(b) for a, b in zip(told, wanted, strict=True)
+        ):
+            raise SpecificationError(
+                f"channel: {' and '.join(map(repr, self.names))} of the table is declared otherwise than the channel's "
+                f"{' and '.join(map(repr, self.channel.domain))}."
+            )
+
+    def outputs(self, domain: Domain) -> list[_Output]:
+        """The columns that the channel fills: those of the table, where an output has the name of the value it replaces."""
+        columns = {
+            own: domain[name].columns(name) for own, name in zip(self.channel.domain, self.names, strict=True)
+        }
+        made = []
+        for at, (own, attribute) in enumerate(self.channel.outputs.items()):
+            named = attribute.columns(own)
+            beside = columns.get(own, named)
+            made.append(_Output(attribute, beside if len(beside) == len(named) else named, at))
+        return made
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """Answers that last: the first answer of an id in an epoch is its answer for the whole epoch.
+
+    Attributes:
+        store: what is remembered.
+        ident: the column of ids.
+        epoch: the name of the time in which one answer lasts, such as "2025".
+    """
+
+    store: Permanent
+    ident: str
+    epoch: str
+
+
+def apply(
+    channel: Channel, source: object, on: Mapping[str, str] | None = None, keep: Sequence[str] = ()
+) -> pyarrow.Table:
+    """The rows of a source with the channel's values replaced (``Channel.apply``).
+
+    Args:
+        source: whatever ``Table`` reads, or a ``Table``.
+        on: the source's column for each attribute (for each coordinate of a ``Point``, by its own name).
+        keep: columns that leave as they are.
+
+    Raises:
+        SpecificationError: ``on`` names what the channel does not have; a kept column that the channel replaces.
+        DataError: a missing column, or a value where none may be missing; shows no value.
+        EngineError: the engine failed; its own message is withheld.
+
+    >>> from ..attributes import Categorical
+    >>> vote = Domain(vote=Categorical(["no", "yes"]))
+    >>> swap = Channel.of_matrix([[0, 1], [1, 0]], vote)
+    >>> rows = {"answer": ["yes", "no", "no"], "region": ["a", "b", "b"], "name": ["x", "y", "z"]}
+    >>> apply(swap, rows, {"vote": "answer"}, ["region"]).sort_by("region").to_pydict()
+    {'answer': ['no', 'yes', 'yes'], 'region': ['a', 'b', 'b']}
+    """
+    domain = placed(channel.domain, {} if on is None else on)
+    table = source.declared(domain) if isinstance(source, Table) else Table(source, domain)
+    return applied(table, [Target(channel, domain.names)], keep)
+
+
+def placed(domain: Domain, on: Mapping[str, str]) -> Domain:
+    """The domain with its columns renamed.
+
+    >>> from ..attributes import Integer
+    >>> placed(Domain(age=Integer(0, 9)), {"age": "years"})["age"].columns("age")
+    ('years',)
+    """
+    if not isinstance(on, Mapping) or not all(isinstance(c, str) and c for c in on.values()):
+        raise SpecificationError("on: a mapping from the channel's names to the table's columns.")
+    known = [n for name, a in domain.items() for n in (a.columns(name) if isinstance(a, Point) else (name,))]
+    for name in on:
+        if name not in known:
+            raise unknown("on", "name", name, known)
+    made = {}
+    for name, attribute in domain.items():
+        spec = attribute.to_spec()
+        if isinstance(attribute, Point):
+            spec["point"] = [on.get(c, c) for c in attribute.columns(name)]
+        elif name in on:
+            spec["column"] = on[name]
+        made[name] = attribute_from_spec(name, spec)
+    return Domain(made)
+
+
+def applied(
+    table: Table,
+    targets: Sequence[Target],
+    keep: Sequence[str] = (),
+    lasting: Lasting | None = None,
+    shown: Sequence[str] = (),
+) -> pyarrow.Table:
+    """The rows of a table, each target's values replaced by independent draws of its channel; rows shuffled.
+
+    It charges nothing and looks at no budget.
+
+    Args:
+        keep: columns of the source, declared or not, that leave as they are.
+        lasting: give each id one answer for the whole epoch, whatever its rows hold; see ``permanent``.
+        shown: attributes that leave unchanged, as the values of their declared cells, so that none that is not declared can.
+    Returns:
+        The targets' columns (a ``Point``'s two, as the middle of the output's cell; a number's middle; whole numbers where
+        cells are single ones; a category's text), null for ``missing``, then the columns shown in the same way, then the kept
+        ones. No statistics, no metadata.
+    Raises:
+        SpecificationError: targets that are declared otherwise, overlap, or write to one column; kept columns among them.
+        DataError: as ``Table.rows``; nothing leaves.
+        EngineError: the engine failed.
+    """
+    outputs = _checked(table, targets, keep, lasting, shown)
+    names = [*(name for target in targets for name in target.names), *shown]
+    read = table.rows(*names, keep=keep, ident=None if lasting is None else lasting.ident)
+    run = _Run(table.domain.select(*names), tuple(targets), tuple(shown))
+    cells, kept = _drawn(run, read, len(keep)) if lasting is None else _lasting(run, read, len(keep), lasting)
+    order = shuffled(len(cells[0]))
+    columns: dict[str, Any] = {}
+    domains = [
+        *(target.channel.outputs for target in targets),
+        *(table.domain.select(name) for name in shown),
+    ]
+    for domain, drawn, told in zip(domains, cells, outputs, strict=True):
+        mixed = drawn[order]
+        each = domain.decode(mixed) if len(told) > 1 else (mixed,)
+        for output in told:
+            columns |= output.arrays(each[output.place])
+    columns |= {name: _taken(parts, order) for name, parts in zip(keep, kept, strict=True)}
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
+def _checked(
+    table: Table,
+    targets: Sequence[Target],
+    keep: Sequence[str],
+    lasting: Lasting | None,
+    shown: Sequence[str],
+) -> list[list[_Output]]:
+    if not targets:
+        raise SpecificationError("channel: at least one attribute to replace.")
+    if isinstance(keep, str) or not all(isinstance(c, str) for c in keep):
+        raise SpecificationError("keep: a list of columns.")
+    for target in targets:
+        target.check(table.domain)
+    names = [name for target in targets for name in target.names]
+    if len({*names, *shown}) < len(names) + len(shown):
+        raise SpecificationError("channel: an attribute is named twice; name it once.")
+    replaced = {c for name in names for c in table.domain[name].columns(name)}
+    for column in keep:
+        if column in replaced:
+            raise SpecificationError(
+                f"keep: {column!r} is what the channel replaces; it cannot leave as it is."
+            )
+    outputs = [target.outputs(table.domain) for target in targets]
+    for name in shown:
+        attribute = table.domain.attribute(name, "channel")
+        outputs.append([_Output(attribute, attribute.columns(name), 0)])
+    written = [*(c for told in outputs for output in told for c in output.columns), *keep]
+    for column in written:
+        if written.count(column) > 1:
+            raise SpecificationError(f"channel: two columns of the result would be named {column!r}.")
+    if lasting is not None and lasting.ident in replaced:
+        raise SpecificationError(f"id: {lasting.ident!r} is what the channel replaces.")
+    return outputs
+
+
+# Drawing
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Channels side by side, and the attributes shown beside them: from the cell of a row to what is drawn, and kept of it."""
+
+    domain: Domain
+    targets: tuple[Target, ...]
+    shown: tuple[str, ...]
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        return not self.shown and len(self.targets) == 1 and self.targets[0].names == self.domain.names
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many outputs each channel has."""
+        return tuple(target.channel.outputs.size for target in self.targets)
+
+    def draw(self, cells: NDArray[Any]) -> list[Ints]:
+        """The outputs of each channel for cells of the whole domain."""
+        if self._is_plain:
+            return [self.targets[0].channel.law.draw(cells)]
+        each = dict(zip(self.domain, self.domain.decode(cells), strict=True))
+        return [t.channel.law.draw(t.channel.domain.encode([each[n] for n in t.names])) for t in self.targets]
+
+    def beside(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
+        """The cells of each attribute that is shown."""
+        if not self.shown:
+            return []
+        each = dict(zip(self.domain, self.domain.decode(cells), strict=True))
+        return [each[name].astype(_narrow(self.domain[name].size)) for name in self.shown]
+
+
+def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
+    """An independent draw for each row."""
+    cells: list[list[NDArray[Any]]] = [[] for _ in (*run.targets, *run.shown)]
+    beside: list[list[Any]] = [[] for _ in range(kept)]
+    for part in read:
+        room = [np.empty(len(part.cells), dtype=_narrow(size)) for size in run.sizes]
+        for start in range(0, len(part.cells), CHUNK):
+            for held, found in zip(room, run.draw(part.cells[start : start + CHUNK]), strict=True):
+                held[start : start + CHUNK] = found
+        _collect(cells, [*room, *run.beside(part.cells)])
+        _collect(beside, part.kept)
+    return [np.concatenate(parts) for parts in cells], beside
+
+
+def _lasting(
+    run: _Run, read: Iterable[Any], kept: int, lasting: Lasting
+) -> tuple[list[NDArray[Any]], list[list[Any]]]:
+    """One answer for all rows of an id. Which of its rows is asked is drawn by lot: by their order it could depend on values."""
+    import pyarrow as pa
+
+    if prod(run.sizes) >= 1 << 63:
+        raise SpecificationError(
+            "permanent: the channels have more than 2^63 outputs together; release fewer at once."
+        )
+    told: list[Any] = []
+    who: list[Any] = []
+    beside: list[list[Any]] = [[] for _ in range(kept)]
+    for part in read:
+        told.append(part.cells)
+        who.append(part.ids)
+        _collect(beside, part.kept)
+    cells = np.concatenate(told)
+    coded = pa.chunked_array(who).dictionary_encode().combine_chunks()
+    ids, person = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+    lot = shuffled(len(cells))
+    asked = np.empty(len(ids), dtype=np.int64)
+    asked[person[lot]] = cells[lot]  # of several rows the last one in the lot's order
+
+    def draw(new: Ints) -> Ints:
+        return np.asarray(np.ravel_multi_index(tuple(run.draw(asked[new])), run.sizes), dtype=np.int64)
+
+    joint = lasting.store.settled(lasting.epoch, [target.channel for target in run.targets], ids, draw)
+    parts = zip(np.unravel_index(joint, run.sizes), run.sizes, strict=True)
+    return [*(part.astype(_narrow(size))[person] for part, size in parts), *run.beside(cells)], beside
+
+
+def _collect(lists: Sequence[list[Any]], parts: Iterable[Any]) -> None:
+    for held, part in zip(lists, parts, strict=True):
+        held.append(part)
+
+
+def _narrow(size: int) -> type[np.signedinteger[Any]]:
+    return (
+        np.int8
+        if size <= 1 << 7
+        else np.int16
+        if size <= 1 << 15
+        else np.int32
+        if size <= 1 << 31
+        else np.int64
+    )
+
+
+# Columns
+
+
+@dataclass(frozen=True)
+class _Output:
+    """One attribute of a channel's outputs, the columns it fills, and its place among the channel's outputs."""
+
+    attribute: Attribute
+    columns: tuple[str, ...]
+    place: int
+
+    def arrays(self, cells: NDArray[Any]) -> Iterator[tuple[str, Any]]:
+        """Its columns by name, for these output cells."""
+        attribute = self.attribute
+        missing = None if attribute.missing_cell is None else cells == attribute.missing_cell
+        if not isinstance(attribute, Point):
+            yield self.columns[0], _column(_values(attribute), cells, missing)
+            return
+        width = cells.dtype.type(attribute.shape[1])
+        rows = cells // width
+        for name, side, part in zip(self.columns, attribute.sides, (rows, cells - rows * width), strict=True):
+            yield name, _column(_values(side), part.astype(_narrow(side.n_values)), missing)
+
+
+def _column(values: Any, cells: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
+    import pyarrow as pa
+
+    index = pa.array(cells, mask=missing) if missing is not None else pa.array(cells)
+    return pa.DictionaryArray.from_arrays(index, values)
+
+
+def _values(attribute: Attribute) -> Any:
+    """The published value of every cell but the missing one, in declared order: public, and the same whatever was drawn."""
+    import pyarrow as pa
+
+    if isinstance(attribute, Categorical):
+        if attribute.of_integers and attribute.other is None:
+            return pa.array(attribute.values, pa.int64())
+        other = [] if attribute.other is None else [attribute.other]
+        return pa.array([*map(str, attribute.values), *other], pa.string())
+    if isinstance(attribute, Point):
+        raise AssertionError("a place has two columns")
+    if isinstance(attribute, Integer) and attribute.step == 1:
+        return pa.array(np.arange(attribute.low, attribute.high + 1, dtype=np.int64))
+    numerators, denominator = attribute.midpoints()
+    return pa.array(np.array(numerators, dtype=np.int64) / denominator, pa.float64())
+
+
+def _cells_of(attribute: Attribute) -> dict[str, Any]:
+    """What an attribute's cells are, whatever its columns are called."""
+    spec = attribute.to_spec()
+    if isinstance(attribute, Point):
+        spec["point"] = None
+    return {key: value for key, value in spec.items() if key != "column"}
+
+
+def _taken(parts: Sequence[Any], order: Ints) -> Any:
+    """A kept column in the new order, without dictionary or slack of the source's."""
+    import pyarrow as pa
+
+    if pa.types.is_string(parts[0].type) and sum(part.nbytes for part in parts) >= TEXT_BYTES:
+        parts = [part.cast(pa.large_string()) for part in parts]
+    return pa.concat_arrays(parts).take(pa.array(order))
