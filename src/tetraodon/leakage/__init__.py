@@ -38,7 +38,16 @@ from .measures import (
     risk,
     vulnerability,
 )
-from .samples import Pair, Shown, batch_information, frequencies, sample_bayes_error, sample_information
+from .samples import (
+    Pair,
+    Shown,
+    batch_information,
+    frequencies,
+    sample_bayes_error,
+    sample_conditional_entropy,
+    sample_information,
+    sample_min_entropy_leakage,
+)
 from .tables import normalised
 
 __all__ = [
@@ -69,7 +78,9 @@ __all__ = [
     "prior_vulnerability",
     "risk",
     "sample_bayes_error",
+    "sample_conditional_entropy",
     "sample_information",
+    "sample_min_entropy_leakage",
     "santhi_vardy_bound",
     "santhi_vardy_entropy",
     "sharp_bound",
