@@ -258,6 +258,8 @@ def _curves(
         best = _best(targets, until, lambda budget: at_distortion(law[held], cost[held], budget, TOLERANCE))
     else:
         problem = joint[joint.any(axis=1)][:, held]
+        if len(problem) < 2:
+            return found  # nothing to leak
         best = _best(
             targets, until, lambda budget: interior.solve(Problem.of(problem, cost[held], budget), TOLERANCE)
         )
