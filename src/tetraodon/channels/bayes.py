@@ -11,27 +11,20 @@ is a linear program. The Bayes error is 1 minus its value for G the identity.
 For any guessing strategy y(g | z) (Σ_g y = 1) and any λ ≥ 0, every channel within the budget leaves the attacker at least
 
     Σ_w min_z [ Σ_g A[g, w] y(g | z) + λ π_w d(w, z) ] − λ L.
-
-Columns meet in the row sums and the budget alone; in column z the Newton matrix is diag(S/k) + A'(diag(r) − r r'/Σ r) A, r the
-ratios of multipliers to slacks: Woodbury with guesses × guesses matrices, then one rows × rows matrix (derived).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import SpecificationError, Unsupported
 from .attainable import Unreachable, best_constant, checked, constant
+from .guess_interior import interior
 from .lower_bound import Floats, Solved
-
-MOST_STEPS = 100
-REFINEMENTS = 1  # the columns' inverses cancel many digits near the end
 
 
 @dataclass(frozen=True)
@@ -127,7 +120,8 @@ def solve(
     rows = mass > 0
     K = np.zeros((W, Z))
     K[np.arange(W), cost.argmin(1)] = 1.0
-    found = _interior(A[:, rows], mass[rows, None] * cost[rows], cost[rows], L, tolerance)
+    inside = max(L, least + 1e-7 * (spent - least))  # an interior point needs room
+    found = interior(A[:, rows], mass[rows, None] * cost[rows], cost[rows], inside, tolerance)
     K[rows] = found.K
     return _told(joint, cost, L, A, gain, K, found.y, found.lam, found.steps, began)
 
@@ -199,14 +193,7 @@ def _told(
 ) -> Guessed:
     """The result, with value and bound worked out again from what is returned."""
     mass = joint.sum(0)
-    K = np.maximum(K, 0.0)
-    K = K / K.sum(1, keepdims=True)
-    spent, nearest = float((mass[:, None] * cost * K).sum()), cost.argmin(1)
-    if spent > L:
-        least = float(mass @ cost.min(1))
-        share = min((spent - L) / max(spent - least, 1e-300) * (1 + 1e-9) + 1e-15, 1.0)
-        K = (1 - share) * K
-        K[np.arange(len(K)), nearest] += share
+    K = _within(np.maximum(K, 0.0), A, mass, cost, L)
     offset = 1.0 if gain is None and A is joint else 0.0
     value = offset - float((A @ K).max(0).sum())
     bound = offset - gain_bound(A, mass, cost, L, y, lam)
@@ -218,195 +205,17 @@ def _told(
     return Guessed(K[:, held], held, value, bound, lam, ratio, steps, perf_counter() - began, y, A, offset)
 
 
-class _Iterate(NamedTuple):
-    K: Floats
-    S: Floats
-    s: Floats  # slacks v − A K
-    y: Floats
-    v: Floats
-    nu: Floats
-    lam: float
-    t: float  # room left in the budget
-
-    def moved(self, d: _Iterate, primal: float, dual: float) -> _Iterate:
-        return _Iterate(
-            self.K + primal * d.K,
-            self.S + dual * d.S,
-            self.s + primal * d.s,
-            self.y + dual * d.y,
-            self.v + primal * d.v,
-            self.nu + dual * d.nu,
-            self.lam + dual * d.lam,
-            self.t + primal * d.t,
-        )
-
-    def product(self) -> float:
-        return float((self.K * self.S).sum() + (self.s * self.y).sum()) + self.lam * self.t
-
-    def reach(self, d: _Iterate) -> tuple[float, float]:
-        """The longest steps, at most 1, that keep everything positive: primal, dual."""
-        primal = min(float((d.K / self.K).min()), float((d.s / self.s).min()), d.t / self.t, -1e-9)
-        dual = min(float((d.S / self.S).min()), float((d.y / self.y).min()), d.lam / self.lam, -1e-9)
-        return min(1.0, -1 / primal), min(1.0, -1 / dual)
-
-
-class _Best(NamedTuple):
-    K: Floats
-    y: Floats
-    lam: float
-    steps: int
-
-
-def _interior(A: Floats, C: Floats, cost: Floats, L: float, tolerance: float) -> _Best:
-    unit = max(float(np.abs(A).sum(1).max()), 1e-300)
-    A, price = A / unit, L if L > 0 else float(C.max())
-    C, L = C / price, L / price
-    now = _start(A, C, cost, L)
-    best, value, bound = _Best(now.K, now.y, now.lam, 0), np.inf, -np.inf
-    for steps in range(MOST_STEPS):
-        pushed, spent, sums = A @ now.K, float((C * now.K).sum()), 1 - now.K.sum(1)
-        y = now.y / now.y.sum(0)
-        least = float((A.T @ y + now.lam * C).min(1).sum()) - now.lam * L
-        if least > bound:
-            bound, best = least, best._replace(y=y, lam=now.lam * unit / price)
-        reached = float(pushed.max(0).sum())
-        if np.abs(sums).max() < 1e-7 and spent <= L * (1 + 1e-7) and reached < value:
-            value, best = reached, best._replace(K=now.K)
-        best = best._replace(steps=steps)
-        if (value - bound) <= tolerance * max(1.0, 1 / unit):
-            break
-        try:
-            newton = _newton(A, C, now, now.v - pushed - now.s, sums, L - spent - now.t)
-        except np.linalg.LinAlgError:  # the end of double precision: what is certified so far stays
-            break
-        product = now.product()
-        count = now.K.size + now.s.size + 1
-        flat = (-now.K * now.S, -now.s * now.y, -now.lam * now.t)
-        d = newton(*flat)
-        primal, dual = now.reach(d)
-        after = now.moved(d, primal, dual).product()
-        aim = min(max((after / product) ** 3, 1e-8), 1.0) * product / count
-        d = newton(aim + flat[0] - d.K * d.S, aim + flat[1] - d.s * d.y, aim + flat[2] - d.lam * d.t)
-        primal, dual = now.reach(d)
-        if max(primal, dual) < 1e-3 or not np.isfinite(d.S).all():
-            break
-        now = now.moved(d, min(1.0, 0.98 * primal), min(1.0, 0.98 * dual))
-    return best
-
-
-def _start(A: Floats, C: Floats, cost: Floats, L: float) -> _Iterate:
-    """Rows e^{−τ d} that spend four fifths of what the budget leaves, and duals that fit."""
-    apart = cost - cost.min(1, keepdims=True)
-    least = float((C.sum(1) / np.maximum(cost.sum(1), 1e-300)) @ cost.min(1)) if cost.any() else 0.0
-    low, high = 0.0, 1e6 / max(float(apart.max()), 1e-300)
-    K: Floats = np.full(C.shape, 1.0 / C.shape[1])
-    for _ in range(60):
-        spent = float((C * K).sum())
-        if low == 0 and spent <= least + 0.8 * (L - least):
-            break
-        if least + 0.7 * (L - least) <= spent <= least + 0.9 * (L - least):
-            break
-        tau = np.sqrt(max(low, 1e-6 * high) * high) if low else 1e-3 * high
-        K = np.exp(-tau * apart)
-        K = K / K.sum(1, keepdims=True)
-        low, high = (tau, high) if float((C * K).sum()) > least + 0.8 * (L - least) else (low, tau)
-    K = 0.99 * K + 0.01 / K.shape[1]
-    pushed = A @ K
-    v = pushed.max(0) + pushed.mean() + 0.1 / C.shape[1]
-    y = np.full((len(A), C.shape[1]), 1.0 / len(A))
-    lam = 1.0
-    total = A.T @ y + lam * C
-    nu = total.min(1) - total.mean()
-    return _Iterate(
-        K, total - nu[:, None], v - pushed, y, v, nu, lam, max(L - float((C * K).sum()), 0.05 * L)
-    )
-
-
-def _newton(
-    A: Floats, C: Floats, now: _Iterate, slack: Floats, sums: Floats, budget: float
-) -> Callable[[Floats, Floats, float], _Iterate]:
-    """The direction for given targets of S dK + K dS, s dy + y ds and t dλ + λ dt; ``slack``, ``sums`` and ``budget`` are what the
-    iterate lacks in v − A K − s = 0, the row sums and the budget."""
-    from scipy.linalg import cho_solve
-
-    G, W = A.shape
-    D, r = now.K / now.S, now.y / now.s
-    R = r.sum(0)
-    root = np.sqrt(r).T
-    unit = np.sqrt(r / R).T
-    N = (np.eye(G) - unit[:, :, None] * unit[:, None, :]) * root[
-        :, :, None
-    ]  # (Z, G, G), N N' = diag(r) − rr'/R
-    pairs = (A[:, None, :] * A[None, :, :]).reshape(G * G, W)
-    inner = np.eye(G) + N.transpose(0, 2, 1) @ (pairs @ D).T.reshape(-1, G, G) @ N
-    low = np.linalg.solve(_lower(inner), N.transpose(0, 2, 1))  # (Z, G, G)
-    Y = [(A.T @ low[:, j].T) * D for j in range(G)]
-    schur = np.diag(D.sum(1))
-    for one in Y:
-        schur -= one @ one.T
-    factor = _factor(schur, D.sum(1))
-
-    def inverse(b: Floats) -> Floats:
-        found = D * b
-        for one in Y:
-            found -= one * np.einsum("wz,wz->z", one, b)
-        return found
-
-    # Column z: (diag(S/K) + A'M A) dK = b + dν − dλ C.
-    priced = inverse(C)
-    border = priced.sum(1)
-    across = cho_solve(factor, border, check_finite=False)
-    pivot = float((C * priced).sum()) + now.t / now.lam - float(border @ across)
-    dual = A.T @ now.y + now.lam * C - now.S - now.nu[:, None]
-    short = 1 - now.y.sum(0)
-
-    def system(b: Floats, rows: Floats, spent: float) -> tuple[Floats, Floats, float]:
-        h = inverse(b)
-        dnu = cho_solve(factor, rows - h.sum(1), check_finite=False)
-        dlam = (float((C * h).sum()) + float(border @ dnu) - spent) / pivot
-        dnu = dnu + across * dlam
-        return h - dlam * priced + inverse(np.repeat(dnu[:, None], C.shape[1], 1)), dnu, dlam
-
-    def newton(of_K: Floats, of_s: Floats, of_t: float) -> _Iterate:
-        pulled = of_s / now.s - r * slack
-        free = (pulled.sum(0) - short) / R
-        b = of_K / now.K - dual - A.T @ (pulled - r * free)
-        spent = budget - of_t / now.lam
-        dK, dnu, dlam = system(b, sums, spent)
-        for _ in range(REFINEMENTS):
-            pushed = A @ dK
-            left = b + dnu[:, None] - dlam * C - dK / D - A.T @ (r * (pushed - (r * pushed).sum(0) / R))
-            more = system(left, sums - dK.sum(1), spent - float((C * dK).sum()) + now.t / now.lam * dlam)
-            dK, dnu, dlam = dK + more[0], dnu + more[1], dlam + more[2]
-        pushed = A @ dK
-        dv = free + (r * pushed).sum(0) / R
-        ds = dv - pushed + slack
-        dy = of_s / now.s - r * ds
-        dS = (of_K - now.S * dK) / now.K
-        return _Iterate(dK, dS, ds, dy, dv, dnu, dlam, (of_t - now.t * dlam) / now.lam)
-
-    return newton
-
-
-def _lower(inner: Floats) -> Floats:
-    """Cholesky factors of a stack of matrices, with a ridge where they need one."""
-    for ridge in (0.0, 1e-15, 1e-13):
-        try:
-            hair = ridge * np.trace(inner, axis1=1, axis2=2)
-            return np.linalg.cholesky(inner + hair[:, None, None] * np.eye(inner.shape[1]))
-        except np.linalg.LinAlgError:
-            continue
-    raise np.linalg.LinAlgError
-
-
-def _factor(schur: Floats, diagonal: Floats) -> tuple[Floats, bool]:
-    """Cholesky factor, with as small a ridge as it takes."""
-    from scipy.linalg import cho_factor
-
-    for ridge in (1e-13, 1e-10, 1e-7):
-        try:
-            found: tuple[Floats, bool] = cho_factor(schur + ridge * np.diag(diagonal), check_finite=False)
-            return found
-        except np.linalg.LinAlgError:
-            continue
-    raise np.linalg.LinAlgError
+def _within(K: Floats, A: Floats, mass: Floats, cost: Floats, L: float) -> Floats:
+    """Rows of sum 1 and an expected cost of at most L: mixed by a hair with the nearest outputs, or on nearest outputs alone."""
+    K = K / K.sum(1, keepdims=True)
+    spent = float(mass @ (K * cost).sum(1))
+    if spent <= L:
+        return K
+    least = cost.min(1)
+    share = min((spent - L) / max(spent - float(mass @ least), 1e-300) * (1 + 1e-9) + 1e-15, 1.0)
+    mixed = (1 - share) * K
+    mixed[np.arange(len(K)), cost.argmin(1)] += share
+    near = np.where(cost <= least[:, None], K, 0.0)
+    near[np.arange(len(K)), cost.argmin(1)] += 1e-300
+    near /= near.sum(1, keepdims=True)
+    return min(mixed, near, key=lambda one: float((A @ one).max(0).sum()))

@@ -108,11 +108,10 @@ def solve(
         )
     if least > L:
         raise Unreachable(least, L)
-    if len(joint) == 1 or least == L:
+    if len(joint) == 1:
         nearest = np.zeros((W, Z))
         nearest[np.arange(W), cost.argmin(1)] = 1.0
-        if len(joint) == 1:
-            return solved(problem, nearest, every, zero, 0.0, steps=0, seconds=perf_counter() - began)
+        return solved(problem, nearest, every, zero, 0.0, steps=0, seconds=perf_counter() - began)
     logs = np.zeros((W, Z)) if start is None else np.log(np.maximum(start, 1e-30))
     return _descend(problem, logs, tol_bits, began, began + max_seconds)
 
@@ -154,15 +153,25 @@ def _descend(problem: Problem, logs: Floats, tol_bits: float, began: float, unti
         average[:, rows.columns] += step * np.exp(R)
         weight[rows.columns] += step
     held = J.sum(0) > 0
+    only = problem.only(rows.columns[held])
     return solved(
         problem,
-        rows.values[:, held],
+        _kept(only, rows.values[:, held], problem.cost.min(1)),
         rows.columns[held],
         proof.log_ratio,
         proof.lam,
         steps=step,
         seconds=perf_counter() - began,
     )
+
+
+def _kept(problem: Problem, K: Floats, least: Floats) -> Floats:
+    """The channel, or, where the budget leaves no room to mix it with nearest outputs, what it gives to nearest outputs."""
+    room = problem.budget - float(problem.mass @ least)
+    near = np.where(problem.cost <= least[:, None], K, 0.0)
+    if room > 1e-6 * problem.distortion(K) or (near.sum(1) <= 0).any():
+        return K
+    return near / near.sum(1, keepdims=True)
 
 
 def _posterior(problem: Problem, K: Floats) -> tuple[Floats, Floats, float]:

@@ -269,11 +269,16 @@ def _optimum(mass: Floats, cost: Floats, beta: float, tol_bits: float, near: _At
 
 def _channel(mass: Floats, cost: Floats, shares: Floats, least: Floats, beta: float, found: Likeliest) -> _At:
     r = np.where(found.law > FAINT, found.law, 0.0)
-    r = r / r.sum()
-    norm = shares @ r
-    K = shares * r / norm[:, None]
-    most = float((shares.T @ (mass / norm)).max())
-    ratio = -beta * (cost - least[:, None]) - np.log(norm)[:, None] - np.log(most)
+    held = np.flatnonzero(r)
+    logs = np.log(r[held] / r.sum()) - beta * (cost[:, held] - least[:, None])
+    top = logs.max(1)
+    weights = np.exp(logs - top[:, None])
+    norm = top + np.log(weights.sum(1))  # ln N, of rows scaled by their least cost
+    K = np.zeros(cost.shape)
+    K[:, held] = weights / weights.sum(1, keepdims=True)
+    told = mass > 0
+    most = float((shares[told].T @ (mass[told] * np.exp(-norm[told]))).max())
+    ratio = -beta * (cost - least[:, None]) - norm[:, None] - np.log(most)
     return _At(beta, K, float(mass @ (K * cost).sum(1)), ratio, len(found.path))
 
 
