@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..exact import show
 from ..loss import Unit
@@ -45,6 +45,21 @@ PUBLIC = (
     "Counts that the policy takes to be known to everybody. Two tables that agree with them may have to differ in several "
     "records at once, so answers cost more than without them; for values further apart no number is promised."
 )
+ACCURACY = [
+    ("±", "The truth lies within ± of a published number of average error in at least 95 of 100 such releases. Every row "
+          "of the files carries its own interval, which counts; “up to” is the widest of them."),
+    ("Good to 10 %", "Ten times the ±: a published count of this size or more is within 10 % of the truth, as surely."),
+]  # fmt: skip
+MOVED = [
+    ("Channel", "The law by which a value is replaced in its own row: for every true value, how likely each reported one is. Every "
+                "row is drawn by itself, and rows go out in random order."),
+    ("Distance", "How far the reported value lies from the true one, on average over the values that are named beside it. A "
+                 "published row carries no interval: a single one may be far off."),
+    ("Bits", "How much a row tells about a secret (mutual information, to the base 2). 1 bit is the answer to one question of yes or "
+             "no; all the bits there are would tell the secret for certain."),
+    ("Right guess", "How often the best possible guess, by somebody who knows how often each secret goes with each value, is right."),
+    ("Quasi-identifier", "What leaves unchanged and may be known of a person from elsewhere, so that his rows can be looked for."),
+]  # fmt: skip
 # How the line of a policy that protects several attributes ends; the sum is right for ε alone.
 ADDED = "a difference in several attributes costs the sum."
 SEVERAL = "a difference in n attributes takes n hops, which cost up to n² times ρ."
@@ -193,19 +208,33 @@ def _change(secret: str) -> str:
     return "any change" if secret == "any" else safe(secret)
 
 
+def _either(kinds: Sequence[str]) -> str:
+    return " or ".join([", ".join(kinds[:-1]), kinds[-1]] if len(kinds) > 1 else kinds)
+
+
+def _used(document: Document) -> list[str]:
+    """The kinds of statement that the page makes."""
+    found = {entry.guarantee for entry in document.entries} or {"proved"}
+    evidences = [channel.evidence for entry in document.rows for channel in entry.channels]
+    if any(e is not None and e.optimum is not None and e.optimum.bound is not None for e in evidences):
+        found.add("certified")
+    if any(e is not None and any(w.startswith("Measured") for w in e.words) for e in evidences):
+        found.add("measured")
+    return [kind for kind in ("proved", "certified", "measured") if kind in found]
+
+
 def glossary(document: Document) -> str:
     """What the words of the page mean."""
     budget = document.budget
     units = {budget.unit, *(entry.loss.unit for entry in document.entries)}
-    used = sorted({entry.guarantee for entry in document.entries}) or ["proved"]
+    used = _used(document)
     rows = [
         (kind.capitalize(), meaning[:1].upper() + meaning[1:]) for kind, meaning in words(document).items()
     ]
-    rows += [
-        ("±", "The truth lies within ± of a published number of average error in at least 95 of 100 such releases. Every row "
-              "of the files carries its own interval, which counts; “up to” is the widest of them."),
-        ("Good to 10 %", "Ten times the ±: a published count of this size or more is within 10 % of the truth, as surely."),
-    ]  # fmt: skip
+    if document.answers or not document.rows:
+        rows += ACCURACY
+    if document.rows:
+        rows += MOVED
     ends = (
         "tables that agree with the public counts and differ as little as these allow"
         if budget.is_tied
@@ -220,6 +249,6 @@ def glossary(document: Document) -> str:
         rows.append(("Edge, hop", f"{HOP} {FAR[budget.unit]}"))
     told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
     return (
-        f'<section class="words">\n<h2>Words</h2>\n<p class="lead">Everything on this page is {" or ".join(used)}; one word '
+        f'<section class="words">\n<h2>Words</h2>\n<p class="lead">Everything on this page is {_either(used)}; one word '
         f"never stands for another.</p>\n<dl>\n{told}\n</dl>\n</section>"
     )

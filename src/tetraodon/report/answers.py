@@ -133,7 +133,7 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
         for i, label in enumerate(_products([coded[n][1] for n in groups]))
     )
     if axis_name is not None:
-        axis = _axis(axis_name, coded[axis_name][1], domain.get(axis_name, {}))
+        axis = axis_of(axis_name, coded[axis_name][1], domain.get(axis_name, {}))
     else:
         axis = _inner_axis(entry, columns, size)
     unit = entry.unit
@@ -245,7 +245,8 @@ def _numbers(
     return tuple(short(t, LONGEST) for t in named), [np.array([at[t] for t in c]) for c in texts], texts[0]
 
 
-def _axis(name: str, labels: tuple[str, ...], spec: Mapping[str, Any]) -> Axis:
+def axis_of(name: str, labels: tuple[str, ...], spec: Mapping[str, Any]) -> Axis:
+    """The axis of an attribute, from the published names of its cells."""
     special = [str(spec["other"])] if "other" in spec else []
     if spec.get("missing", "refuse") != "refuse":
         special.append("missing")

@@ -37,33 +37,46 @@ FEW = 16
 def drawing(entry: Entry, seen: View) -> Drawing:
     """The chart of one release."""
     if not seen.axis.n_ordinary:
-        return histogram(entry, seen) if entry.word in ("cdf", "histogram") else intervals(entry, seen)
+        return histogram(seen, _sure(entry)) if entry.word in ("cdf", "histogram") else intervals(entry, seen)
     if entry.word == "cdf" or (entry.word == "ranges" and isinstance(entry.query.get("of"), str)):
         return cumulative(entry, seen)
     if entry.word != "histogram":
         return intervals(entry, seen)
+    return counts(seen, _sure(entry))
+
+
+def _sure(entry: Entry) -> str:
+    return f" with its {percent(entry.coverage)} interval"
+
+
+def counts(seen: View, sure: str) -> Drawing:
+    """Counts of cells, many of them in a row or few.
+
+    Args:
+        sure: what is said of their intervals; empty where they have none.
+    """
     axis = seen.axis
     joined = (
         axis.starts is not None and axis.ends is not None and bool((axis.starts[1:] == axis.ends[:-1]).all())
     )
-    return steps(entry, seen) if joined and axis.n_ordinary > FEW else histogram(entry, seen)
+    return steps(seen, sure) if joined and axis.n_ordinary > FEW else histogram(seen, sure)
 
 
-def histogram(entry: Entry, seen: View) -> Drawing:
+def histogram(seen: View, sure: str) -> Drawing:
     """Counts of few cells: columns where they are in order and their names short, bars with numbers elsewhere."""
     shown, cut = longest(seen)
     axis = shown.axis
     groups, note = largest(shown.groups, max(1, MARKS // len(axis.labels)), lambda g: float(g.value.sum()))
-    label = f"Number of records for every {axis.title} with its {percent(entry.coverage)} interval"
+    label = f"Number of {seen.measured} for every {axis.title}{sure}"
     label += f", by {seen.by}. " if seen.by else ". "
     letters = sum(len(short(t, 24)) + 2 for t in axis.labels)
     upright = axis.ordered and len(axis.labels) <= FEW and letters <= 66 and len(groups) <= OVERLAID
     inside, far = within(groups)
-    chart = _columns(axis, inside) if upright else _bars(axis, inside)
+    chart = _columns(axis, inside, seen.measured) if upright else _bars(axis, inside, seen.measured)
     return Drawing(chart, tuple(filter(None, (cut, note, far))), label + said(axis, groups))
 
 
-def _columns(axis: Axis, groups: tuple[Group, ...]) -> Any:
+def _columns(axis: Axis, groups: tuple[Group, ...], things: str) -> Any:
     import altair as alt
 
     rows, names, labels = marks(axis, groups)
@@ -71,14 +84,14 @@ def _columns(axis: Axis, groups: tuple[Group, ...]) -> Any:
     base = alt.Chart(data(rows)).encode(x=alt.X(field="c", type="ordinal", sort=labels, axis=along))
     if len(groups) > 1:
         base = base.encode(xOffset=alt.XOffset(field="g", type="nominal", sort=names))
-    y = alt.Y(field="v", type="quantitative", axis=alt.Axis(title="records", format=COUNTS, tickMinStep=1))
+    y = alt.Y(field="v", type="quantitative", axis=alt.Axis(title=things, format=COUNTS, tickMinStep=1))
     bar = base.mark_bar(opacity=0.5).encode(y=y, color=shade(names, alt.Legend()))
     whisker = base.mark_rule(strokeWidth=1.6, color=INK)
     whisker = whisker.encode(y=alt.Y(field="l", type="quantitative"), y2=alt.Y2(field="u"))
     return framed(alt.layer(bar, whisker), HEIGHT, scale_room(max(r["u"] for r in rows)))
 
 
-def _bars(axis: Axis, groups: tuple[Group, ...]) -> Any:
+def _bars(axis: Axis, groups: tuple[Group, ...], things: str) -> Any:
     import altair as alt
 
     rows, names, labels = marks(axis, groups)
@@ -99,9 +112,9 @@ def _bars(axis: Axis, groups: tuple[Group, ...]) -> Any:
 
     room = beside(labels) + beside([r["t"] for r in rows])
     if len(groups) > 1 and not together:
-        return multiples(build, rows, names, "records", (17 * len(labels), room))
+        return multiples(build, rows, names, things, (17 * len(labels), room))
     step = 16 * len(groups) + 6 if together else 22
-    return framed(build(rows, "records"), step * len(labels), room, 0)
+    return framed(build(rows, things), step * len(labels), room, 0)
 
 
 def _lines(labels: list[str]) -> Any:

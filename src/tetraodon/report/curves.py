@@ -152,7 +152,7 @@ def _special(axis: Axis, groups: Sequence[Group], counts: Any = None) -> str:
     return f"Not on the axis: {'; '.join(told)}."
 
 
-def steps(entry: Entry, seen: View) -> Drawing:
+def steps(seen: View, sure: str) -> Drawing:
     """A histogram over many cells of a numeric axis: a step line with its error band."""
     import altair as alt
 
@@ -186,14 +186,14 @@ def steps(entry: Entry, seen: View) -> Drawing:
                 y=alt.Y(
                     field="y",
                     type="quantitative",
-                    axis=alt.Axis(title="records", format=COUNTS, tickMinStep=1),
+                    axis=alt.Axis(title=seen.measured, format=COUNTS, tickMinStep=1),
                 )
             ),
         )
 
     top = max(groups, key=lambda g: float(g.value[:n].max()))
     peak = int(np.argmax(top.value[:n]))
-    label = f"Number of records for every {axis.title} with its {percent(entry.coverage)} interval"
+    label = f"Number of {seen.measured} for every {axis.title}{sure}"
     label += f", by {seen.by}. " if seen.by else ". "
     label += f"Largest: {rounded(float(top.value[peak]), float(top.reach[peak]))} at {axis.labels[peak]}"
     label += f", {top.label}." if top.label else "."

@@ -103,6 +103,141 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Attack:
+    """What one who knows the law of secrets and values makes of one published row.
+
+    Attributes:
+        secret: what is looked for, in words; ``secrets`` is how many there are.
+        bits, prior_bits, plain_bits: what the row tells, what there is to tell, and what the true value tells.
+        bayes_error, guessing_error, plain_error: how often the best guess is wrong with the row, without it, and with the value.
+    """
+
+    secret: str
+    bits: float
+    prior_bits: float
+    plain_bits: float
+    bayes_error: float
+    guessing_error: float
+    plain_error: float
+    secrets: int
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A value beside what no channel beats, if anything is known of that, with their unit."""
+
+    kind: str
+    value: float
+    bound: float | None
+    unit: str
+    gap: float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """Leakage in bits along expected distances, of one kind of channel; ``bound``: below it no channel comes."""
+
+    name: str
+    distortion: tuple[float, ...]
+    leakage: tuple[float, ...]
+    bound: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the records of one cell may be reported: output cells with their probabilities."""
+
+    cell: int
+    label: str
+    outputs: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class ChannelEvidence:
+    """What is published of a channel.
+
+    Attributes:
+        prior: whose values the expected distance is of, in words.
+        distortion: expected distance, in the unit of the channel.
+        used_outputs: how many cells come out at all.
+        words: sentences, each beginning with its kind.
+    """
+
+    prior: str
+    distortion: float | None
+    used_outputs: int
+    attack: Attack | None
+    optimum: Optimum | None
+    words: tuple[str, ...]
+    curve: tuple[Line, ...]
+    rows: tuple[Origin, ...]
+
+
+@dataclass(frozen=True)
+class ChannelText:
+    """One channel of a row release (keys as in the manifest).
+
+    Attributes:
+        columns: the published columns that it filled.
+        asked: ε, and for how much of a distance; None where it was asked for none.
+        realised: the ε it keeps.
+        source: where what shaped it came from.
+        is_private: whether it is a function of the rows that it was applied to.
+        cells: how many values its attributes have together.
+        file: the saved channel, if it was published.
+    """
+
+    attributes: tuple[str, ...]
+    columns: tuple[str, ...]
+    kind: str
+    name: str
+    asked: tuple[Fraction, str | None] | None
+    realised: float | None
+    source: str
+    is_private: bool
+    cells: int
+    shape: tuple[int, int] | None
+    unit: str
+    file: str | None
+    evidence: ChannelEvidence | None
+
+
+@dataclass(frozen=True)
+class RowRelease:
+    """Rows that went out with values replaced, as their manifest tells it (keys as there).
+
+    Attributes:
+        rows, attributes: number of published rows, and their columns.
+        kept: attributes that left as they are.
+        per_person: what the charge is made of, in words; None where nothing is charged.
+        permanent: the column of persons and the epoch, where every person has one answer; else None.
+        channels: one for each attribute, or place of several attributes, that was replaced.
+    """
+
+    name: str
+    guarantee: str
+    loss: Loss
+    rule: str
+    witness: tuple[Mapping[str, str], Mapping[str, str]] | None
+    mechanism: str
+    rows: int
+    attributes: tuple[str, ...]
+    kept: tuple[str, ...]
+    disclosed: tuple[str, ...]
+    per_person: str | None
+    permanent: tuple[str, str] | None
+    ledger_row: int
+    files: tuple[File, ...]
+    content: tuple[str, bytes]
+    channels: tuple[ChannelText, ...]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether no loss is proved of it."""
+        return self.guarantee != "proved"
+
+
+@dataclass(frozen=True)
 class PolicyText:
     """The policy in words, with its hash and specification.
 
@@ -170,15 +305,30 @@ class Budget:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole manifest."""
+    """A whole manifest; ``entries`` in their order, answers and rows among each other."""
 
     name: str
     edition: str
     records: int | None
     policy: PolicyText
     budget: Budget
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry | RowRelease, ...]
     versions: tuple[tuple[str, str], ...]
+
+    @property
+    def answers(self) -> tuple[Entry, ...]:
+        """Releases of answers."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Entry))
+
+    @property
+    def rows(self) -> tuple[RowRelease, ...]:
+        """Releases of rows."""
+        return tuple(entry for entry in self.entries if isinstance(entry, RowRelease))
+
+    @property
+    def measured(self) -> tuple[RowRelease, ...]:
+        """Those of which no loss is proved."""
+        return tuple(entry for entry in self.rows if entry.is_measured)
 
     @property
     def is_tied(self) -> bool:

@@ -13,7 +13,7 @@ from ..exact import show
 from ..loss import Loss, Unit
 from ..release import number
 from ..zcdp import epsilon_of, of_pure
-from .document import Budget, Document, Entry
+from .document import Budget, Document, Entry, RowRelease
 from .words import equal
 
 SHORT = 12
@@ -25,9 +25,10 @@ def symbol(unit: Unit) -> str:
     return SYMBOLS[unit]
 
 
-def symbols(entries: Iterable[Entry]) -> list[str]:
-    """The units that releases were charged in, in their order."""
-    return list(dict.fromkeys(symbol(entry.loss.unit) for entry in entries))
+def symbols(entries: Iterable[Entry | RowRelease]) -> list[str]:
+    """The units that releases were charged in, in their order; what has no proved loss has none."""
+    charged = (e for e in entries if not (isinstance(e, RowRelease) and e.is_measured))
+    return list(dict.fromkeys(symbol(entry.loss.unit) for entry in charged))
 
 
 def entering(loss: Loss, unit: Unit) -> Fraction:
@@ -121,7 +122,7 @@ def _factor(epsilon: float) -> str:
     return number(math.exp(epsilon)) if epsilon <= 20 else f"10<sup>{epsilon / math.log(10):.0f}</sup>"
 
 
-def cost(entry: Entry, budget: Budget) -> str:
+def cost(entry: Entry | RowRelease, budget: Budget) -> str:
     """The exact cost of a release, and what it means in the account, in HTML."""
     loss = entry.loss
     told = f"{equal(symbol(loss.unit), loss.amount)}, <b>{entry.guarantee}</b>"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 from urllib.parse import quote
 
 from ..release import number
 from .account import account_section, glossary, policy_section
 from .answers import View
 from .charts import drawing
-from .document import Document, Entry
+from .document import Document, Entry, RowRelease
 from .evidence import evidence
 from .losses import entering, most, symbol, symbols
+from .moved import article, asked_rows, distance
+from .reported import Reported, reported
 from .summary import six
 from .svg import drawn
 from .tables import Sheet, sheets
@@ -23,6 +26,8 @@ ALERT = ' class="alert"'
 COUNTED = ("histogram", "cdf", "ranges", "marginals")
 DRAWN = 7
 
+Seen = tuple[Sheet, ...] | tuple[Reported, ...]
+
 
 def page(document: Document, manifest: str) -> str:
     """The whole page.
@@ -31,7 +36,7 @@ def page(document: Document, manifest: str) -> str:
         manifest: the file's name, for the commands that check it.
     """
     style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
-    seen = [sheets(entry, document.policy.domain) for entry in document.entries]
+    seen = [_seen(entry, document.policy.domain) for entry in document.entries]
     title = safe(document.name) or "Release"
     body = [
         _header(document),
@@ -53,6 +58,11 @@ def page(document: Document, manifest: str) -> str:
     )
 
 
+def _seen(entry: Entry | RowRelease, domain: Mapping[str, Mapping[str, Any]]) -> Seen:
+    """What was published, from its file."""
+    return sheets(entry, domain) if isinstance(entry, Entry) else reported(entry, domain)
+
+
 def _header(document: Document) -> str:
     facts = [counted(len(document.entries), "release")]
     if document.edition:
@@ -70,31 +80,41 @@ def _glance(document: Document) -> str:
         f"<div{ALERT if line.alert else ''}><dt>{line.label}</dt><dd>{line.text}</dd></div>"
         for line in six(document)
     )
-    return f'<section class="glance" aria-label="In six lines">\n<dl>\n{lines}\n</dl>\n</section>'
+    return f'<section class="glance" aria-label="At a glance">\n<dl>\n{lines}\n</dl>\n</section>'
 
 
-def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
-    coverage = {percent(entry.coverage) for entry in document.entries}
+def _table(document: Document, seen: Sequence[Seen]) -> str:
+    coverage = " / ".join(sorted({percent(entry.coverage) for entry in document.answers})) or "95 %"
     units = symbols(document.entries)
     alike = len(units) == 1
+    is_rows, is_both = not document.answers and bool(document.rows), bool(document.answers and document.rows)
+    far = "Distance" if is_rows else f"± at {coverage}" + (", or distance" if is_both else "")
+    good = "Rows" if is_rows else "Smallest count good to 10 %"
     heads = (
-        ("Release", ""), (units[0] if alike else "Loss", ' class="n"'), (f"± at {' / '.join(sorted(coverage)) or '95 %'}", ' class="n"'),
-        ("Smallest count good to 10 %", ' class="n"'), ("Mechanism", ""), ("Files", ""),
+        ("Release", ""), (units[0] if alike else "Loss", ' class="n"'), (far, ' class="n"'), (good, ' class="n"'), ("Mechanism", ""),
+        ("Files", ""),
     )  # fmt: skip
     head = "".join(f'<th scope="col"{css}>{text}</th>' for text, css in heads)
     rows = []
     for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True)):
-        wide, small = plus_minus(entry, shown[0].view)
-        told = f'{wide}<span class="small">{small}</span>' if small else wide
+        if isinstance(entry, RowRelease):
+            wide, small = distance(entry)
+            last = f"{entry.rows:,}" if is_rows else "–"
+            told, short = asked_rows(entry), "Distance"
+        else:
+            wide, small = plus_minus(entry, _sheets(shown)[0].view)
+            last, told, short = smallest(entry), asked(entry), "±"
+        wide = f'{wide}<span class="small">{small}</span>' if small else wide
         links = " ".join(f'<a href="{_href(f.path)}">{safe(f.form)}</a>' for f in entry.files)
         cells = (
-            ("n", units[0] if alike else "Loss", _loss(entry, document, alike)), ("n", "±", told), ("n", "Good to 10 % from", smallest(entry)),
-            ("", "Mechanism", safe(entry.mechanism)), ("files", "Files", links),
+            ("n", units[0] if alike else "Loss", _loss(entry, document, alike)), ("n", short, wide),
+            ("n", "Rows" if is_rows else "Good to 10 % from", last), ("", "Mechanism", safe(entry.mechanism)),
+            ("files", "Files", links),
         )  # fmt: skip
         row = "".join(f'<td class="{css}" data-label="{label}">{text}</td>' for css, label, text in cells)
         rows.append(
             f'<tr><th scope="row"><a href="#release-{i + 1}">{safe(entry.name)}</a>'
-            f'<span class="small">{safe(asked(entry))}</span></th>{row}</tr>'
+            f'<span class="small">{safe(told)}</span></th>{row}</tr>'
         )
     return (
         '<section class="releases">\n<h2>What was released</h2>\n<div class="scroll">\n<table>\n'
@@ -105,8 +125,14 @@ def _table(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
     )
 
 
-def _loss(entry: Entry, document: Document, alike: bool) -> str:
+def _sheets(seen: Seen) -> tuple[Sheet, ...]:
+    return tuple(one for one in seen if isinstance(one, Sheet))
+
+
+def _loss(entry: Entry | RowRelease, document: Document, alike: bool) -> str:
     """The cost of a release: the bare number where all are in one unit, and what it counts for where the account's is another."""
+    if isinstance(entry, RowRelease) and entry.is_measured:
+        return '<b class="alert">no bound</b>'
     told = ("" if alike else f"{symbol(entry.loss.unit)} ") + most(entry.loss.amount)
     if entry.loss.unit == document.budget.unit or entry.loss.is_zero:
         return told
@@ -143,9 +169,11 @@ def smallest(entry: Entry) -> str:
     return "any" if entry.half_width == 0 else number(10 * entry.half_width)
 
 
-def _details(document: Document, seen: Sequence[Sequence[Sheet]]) -> str:
+def _details(document: Document, seen: Sequence[Seen]) -> str:
     articles = [
-        _article(i, entry, shown, document)
+        _article(i, entry, _sheets(shown), document)
+        if isinstance(entry, Entry)
+        else article(i, entry, [one for one in shown if isinstance(one, Reported)], document)
         for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True), 1)
     ]
     return '<section class="details">\n<h2>Release by release</h2>\n' + "\n".join(articles) + "\n</section>"

@@ -5,15 +5,13 @@ Nothing else is read. A manifest comes from outside, so every key that a report 
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from ..errors import OutputError, SpecificationError
-from ..loss import UNITS, Loss, Unit
 from ..zcdp import probability
 from .document import (
     Account,
@@ -21,9 +19,9 @@ from .document import (
     Considered,
     Document,
     Entry,
-    File,
     Noise,
     PolicyText,
+    RowRelease,
     Table,
 )
 from .keys import (
@@ -41,9 +39,10 @@ from .keys import (
     whole_or_none,
 )
 from .known import public_counts
+from .parts import files_of, guarantee_of, loss_of, unit_of, witness_of
+from .reading_rows import rows_of
 
 FORMAT = 1
-GUARANTEES = ("proved", "certified", "measured")
 SETTLED = ("all", "some", "none")
 
 
@@ -75,7 +74,7 @@ def read(manifest: Path) -> Document:
         raise SpecificationError(f"{place}: format: this version reads manifests of format {FORMAT}.")
     data = mapping(spec, "data", place)
     entries = tuple(
-        _entry(entry, manifest.parent, f"{place}: releases[{i}]")
+        _release(entry, manifest.parent, f"{place}: releases[{i}]")
         for i, entry in enumerate(items(spec, "releases", place))
     )
     budget = _budget(mapping(spec, "budget", place), f"{place}: budget")
@@ -112,7 +111,7 @@ def _policy(spec: Mapping[str, Any], where: str) -> PolicyText:
 
 
 def _budget(spec: Mapping[str, Any], where: str) -> Budget:
-    unit, total, delta = _unit(spec, where), amount(spec, "total", where), take(spec, "delta", where)
+    unit, total, delta = unit_of(spec, where), amount(spec, "total", where), take(spec, "delta", where)
     if total <= 0:
         raise SpecificationError(f"{where}.total: must be above 0.")
     if (delta is not None) != (unit == "rho"):
@@ -129,14 +128,6 @@ def _budget(spec: Mapping[str, Any], where: str) -> Budget:
         head=text(spec, "head", where),
         outside=texts(spec, "outside", where),
     )
-
-
-def _unit(spec: Mapping[str, Any], where: str) -> Unit:
-    found = text(spec, "unit", where)
-    for unit in UNITS:
-        if found == unit:
-            return unit
-    raise SpecificationError(f"{where}.unit: one of {', '.join(UNITS)}.")
 
 
 def _account(spec: Any, where: str) -> Account:
@@ -158,19 +149,26 @@ def _secret(spec: Any, where: str) -> tuple[str, Fraction]:
     return text(spec, "secret", where), amount(spec, "loss", where)
 
 
-def _entry(spec: Any, folder: Path, where: str) -> Entry:
+def _release(spec: Any, folder: Path, where: str) -> Entry | RowRelease:
+    """An entry of answers, which has no key "kind", or one of rows."""
     if not isinstance(spec, Mapping):
         raise SpecificationError(f"{where}: a table.")
+    if "kind" not in spec:
+        return _entry(spec, folder, where)
+    if spec["kind"] != "rows":
+        raise SpecificationError(
+            f"{where}.kind: this version reads entries of rows, and of answers without a kind."
+        )
+    return rows_of(spec, folder, where)
+
+
+def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:
     cost = mapping(spec, "cost", where)
     query = mapping(spec, "query", where)
     if not query:
         raise SpecificationError(f"{where}.query: empty.")
-    files, content = _files(mapping(spec, "files", where), folder, where)
-    guarantee = text(spec, "guarantee", where)
-    if guarantee not in GUARANTEES:
-        raise SpecificationError(f"{where}.guarantee: one of {', '.join(GUARANTEES)}.")
-    spent = mapping(spec, "spent", where)
-    loss = Loss(_unit(spent, f"{where}.spent"), amount(spent, "amount", f"{where}.spent"))
+    files, content = files_of(mapping(spec, "files", where), folder, where)
+    guarantee, loss = guarantee_of(spec, where), loss_of(spec, where)
     if amount(cost, "value", f"{where}.cost") != loss.amount:
         raise SpecificationError(f"{where}.cost.value: another amount than what was spent.")
     settled = text(spec, "settled_by_known_counts", where)
@@ -183,7 +181,7 @@ def _entry(spec: Any, folder: Path, where: str) -> Entry:
         guarantee=guarantee,
         loss=loss,
         rule=text(cost, "rule", f"{where}.cost"),
-        witness=_witness(take(cost, "witness", f"{where}.cost"), f"{where}.cost.witness"),
+        witness=witness_of(take(cost, "witness", f"{where}.cost"), f"{where}.cost.witness"),
         noise=tuple(_noise(row, f"{where}.noise") for row in items(spec, "noise", where)),
         expected_error=number_or_none(spec, "expected_error", where),
         half_width=number_or_none(spec, "half_width", where),
@@ -203,34 +201,6 @@ def _entry(spec: Any, folder: Path, where: str) -> Entry:
         files=files,
         content=content,
     )
-
-
-def _files(spec: Mapping[str, Any], folder: Path, where: str) -> tuple[tuple[File, ...], tuple[str, bytes]]:
-    """Every published file, checked, and the content of one (Parquet before CSV: it keeps types)."""
-    listed: list[File] = []
-    contents: dict[str, bytes] = {}
-    for form in spec:
-        told = mapping(spec, form, f"{where}.files")
-        file = File(
-            form, text(told, "path", f"{where}.files.{form}"), text(told, "sha256", f"{where}.files.{form}")
-        )
-        if file.path in ("", ".", "..") or set(file.path) & {"/", "\\", ":", "\0"}:
-            raise SpecificationError(f"{where}.files.{form}.path: the name of a file beside the manifest.")
-        try:
-            content = (folder / file.path).read_bytes()
-        except OSError as error:
-            raise OutputError(f"{file.path}: the published file cannot be read ({error.strerror}).") from None
-        if hashlib.sha256(content).hexdigest() != file.sha256:
-            raise OutputError(
-                f"{file.path}: its sha256 is not the one in the manifest, so it is not the file that was published; "
-                "restore that file or release again."
-            )
-        listed.append(file)
-        contents[form] = content
-    for form in ("parquet", "csv"):
-        if form in contents:
-            return tuple(listed), (form, contents[form])
-    raise SpecificationError(f"{where}.files: a parquet or csv file.")
 
 
 def _considered(spec: Mapping[str, Any], where: str) -> tuple[Considered, ...]:
@@ -283,13 +253,3 @@ def _noise(spec: Any, where: str) -> Noise:
     if not isinstance(spec, Mapping):
         raise SpecificationError(f"{where}: tables.")
     return Noise(text(spec, "rows", where), amount(spec, "scale", where), whole(spec, "number", where))
-
-
-def _witness(spec: Any, where: str) -> tuple[Mapping[str, str], Mapping[str, str]] | None:
-    if spec is None:
-        return None
-    fits = isinstance(spec, Sequence) and len(spec) == 2 and all(isinstance(end, Mapping) for end in spec)
-    if not fits or set(spec[0]) != set(spec[1]):
-        raise SpecificationError(f"{where}: two values of the same attributes.")
-    first, second = ({name: text(end, name, where) for name in end} for end in spec)
-    return first, second

@@ -1,5 +1,5 @@
 """The first screen, six lines: what is not protected, who is from what, at what odds, what was spent, what went out beside
-the budget, and what kind of guarantee it is."""
+the budget, and what kind of guarantee it is. Rows without a proved bound come first, in a line of their own."""
 
 from __future__ import annotations
 
@@ -31,14 +31,21 @@ class Line:
     alert: bool = False
 
 
+# How the manifest tells of rows that went out without a bound, in this release or in an earlier one.
+UNPROVED = " without a proved bound"
+
+
 def six(document: Document) -> list[Line]:
     """The lines in their order."""
+    unproved = _unproved(document)
     return [
+        *([Line("unproved", "No proved bound", unproved, True)] if unproved else ()),
         Line(
             "open",
             "Not protected",
             _open(document),
-            not document.policy.headline.startswith("NOT protected: nothing"),
+            not document.policy.headline.startswith("NOT protected: nothing")
+            or any(entry.kept for entry in document.rows),
         ),
         Line("who", "Protected", _who(document)),
         Line("odds", "Odds", _odds(document)),
@@ -48,7 +55,35 @@ def six(document: Document) -> list[Line]:
     ]
 
 
+def _unproved(document: Document) -> str:
+    """Rows of which nothing is proved: those of this page, and earlier ones that the account names."""
+    told = [f"<b>{safe(entry.name)}</b>" for entry in document.measured]
+    lines = [text for text in document.budget.outside if text.endswith(UNPROVED)]
+    own = {line for entry in document.measured for line in entry.disclosed}
+    earlier = [safe(line) for line in lines if line not in own]
+    parts = []
+    if told:
+        parts.append(
+            f"{listed(told, 6)}: nothing limits what another attacker, or one who knows more, learns from these rows; no amount of "
+            "the budget pays for that. What one attacker was measured to learn stands with the release."
+        )
+    if earlier:
+        parts.append(f"Released before: {listed(earlier, 3)}.")
+    return " ".join(parts)
+
+
 def _open(document: Document) -> str:
+    told = _headline(document)
+    kept = list(dict.fromkeys(name for entry in document.rows for name in entry.kept))
+    if kept:
+        told += (
+            f" Beside the replaced values every row carries <b>{safe(listed(kept, 6))}</b> unchanged: "
+            f"{'quasi-identifiers' if len(kept) > 1 else 'a quasi-identifier'}, by which a person’s rows can be looked for."
+        )
+    return told
+
+
+def _headline(document: Document) -> str:
     told = document.policy.headline.removeprefix("NOT protected: ")
     for dot in (". Its values ", ". Their values "):
         names, found, rest = told.rpartition(dot)
@@ -96,7 +131,11 @@ def _odds(document: Document) -> str:
     budget, odds = document.budget, document.policy.odds
     if not odds:
         return "None are promised, since nothing is secret."
+    if document.measured and len(document.measured) == len(document.entries) and not budget.spent:
+        return "None are promised: nothing is proved of what stands on this page."
     told = _in_rho(document) if budget.unit == "rho" else _in_epsilon(document)
+    if _unproved(document):
+        told = f"Where a bound is proved: {told[:1].lower()}{told[1:]}"
     if budget.is_tied:
         return (
             f"{told} Several records may have to move together for that; about values that are not joined themselves "
@@ -159,6 +198,8 @@ def _spent(document: Document) -> str:
         told += f" Without {what} it would be {most(budget.elsewhere)}."
     if len(budget.accounts) > 1:
         told += f" {counted(len(budget.accounts), 'policy', 'policies')} are in force; the one that loses most counts."
+    if _unproved(document):
+        told += " Rows without a proved bound are in no such sum."
     here = max(budget.spent - budget.elsewhere, Fraction(0))
     parts = "".join(
         f'<span class="{kind}" style="width:{100 * min(float(part / budget.total), 1.0):.4g}%"></span>'
@@ -169,7 +210,11 @@ def _spent(document: Document) -> str:
 
 
 def _outside(document: Document) -> str:
-    outside = [safe(text.removesuffix(".")) for text in document.budget.outside]
+    outside = [
+        safe(text.removesuffix(".")) for text in document.budget.outside if not text.endswith(UNPROVED)
+    ]
+    if not outside and _unproved(document):
+        return "Rows without a proved bound."
     if not outside:
         return "Nothing."
     return f"Published exactly, without noise: {listed(outside, 3)}."
