@@ -134,7 +134,11 @@ BAD_SETTINGS = [
     (("epsilon = 1\n", "epsilon = 1\nrho = 1\n"), 2, "budget.rho: beside epsilon"),
     (('source = "people.parquet"', 'source = "people.parquet"\nweight = "w"'), 2, "data.weight: not available"),
     (('histogram = ["age"]', 'kmeans = "age"'), 2, "query.k: required"),
-    (('query = { histogram = ["age"] }', 'rows = ["age"]'), 2, "releases.cells.rows: not available"),
+    (('query = { histogram = ["age"] }', 'rows = ["age"]'), 2, "releases.cells.channel: is missing"),
+    (('query = { histogram = ["age"] }', 'rows = ["age"]\nchannel = { kind = "planar-geometrik" }'), 2,
+     "releases.cells.channel.kind: no kind of channel 'planar-geometrik'"),
+    (('query = { histogram = ["age"] }', 'query = { histogram = ["age"] }\nkeep = ["sex"]'), 2,
+     "releases.cells.keep: goes with rows"),
     (('histogram = ["age"]', 'sum = "sex"'), 2, "sex is categorical"),
     (('source = "people.parquet"', 'source = "duckdb://nowhere.duckdb"'), 1, "nowhere.duckdb"),
 ]  # fmt: skip

@@ -253,8 +253,8 @@ def test_a_charge_of_the_wrong_kind_is_refused(changes: dict[str, Any], message:
 
 
 def test_a_release_depends_on_counts_or_is_attached_to_rows() -> None:
-    assert charge(flag="row").flag == "row"
-    with pytest.raises(SpecificationError, match=r"charge\.flag: 'histogram' or 'row'"):
+    assert [charge(flag=f).flag for f in ("histogram", "row", "measured")] == ["histogram", "row", "measured"]
+    with pytest.raises(SpecificationError, match=r"charge\.flag: 'histogram', 'row' or 'measured'"):
         charge(flag="rows")
 
 

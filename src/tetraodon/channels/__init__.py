@@ -36,7 +36,9 @@ def __getattr__(name: str) -> Any:
 
         raise Unsupported("channels.learn: not available in this version; use least_leaking on a grid.")
     if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'tetraodon.channels' has no attribute {name!r}")
 
 
