@@ -6,12 +6,13 @@ from math import inf
 
 import numpy as np
 
-from . import columns, interior, mirror
+from . import columns, interior, mirror, zero
 from .attainable import Unreachable, best_constant, constant
 from .lower_bound import Floats, Ints, Problem, Solved, leaked, solved, within
 
 MOST_ROWS = 4000  # beyond, and beyond as many secrets, the first-order method
 MOST_SECRETS = 120
+MOST_WORK = 10**8  # rows² · outputs up to which the cheapest channel without leakage is looked for
 FAINT = 1e-6  # of the mass: outputs given more rarely are left out where that costs next to nothing
 
 
@@ -33,26 +34,52 @@ def search(
         Unreachable: no channel keeps the budget.
     """
     W, Z = problem.cost.shape
-    every, zero = np.arange(Z), np.zeros((len(problem.prior), Z))
+    every, prior = np.arange(Z), np.zeros((len(problem.prior), Z))
     least = problem.least()
     output, spent = best_constant(problem.mass, problem.cost)
     if spent <= problem.budget:
-        return solved(problem, constant(W, Z, output), every, zero, 0.0, steps=0, seconds=0.0)
+        return solved(problem, constant(W, Z, output), every, prior, 0.0, steps=0, seconds=0.0)
     if least > problem.budget:
         raise Unreachable(least, problem.budget)
     if len(problem.prior) == 1:
-        return solved(problem, _nearest(problem), every, zero, 0.0, steps=0, seconds=0.0)
+        return solved(problem, _nearest(problem), every, prior, 0.0, steps=0, seconds=0.0)
     if problem.budget - least <= 1e-9 * (spent - least):
         return _forced(problem)
-    if len(problem.prior) > MOST_SECRETS or W > MOST_ROWS:
+    found = _optimised(problem, shape, cells, tol_bits, max_seconds, near)
+    if found.bound <= 0 and W * W * Z <= MOST_WORK:
+        return _silent(problem, found)
+    return found
+
+
+def _optimised(
+    problem: Problem,
+    shape: tuple[int, int] | None,
+    cells: Ints,
+    tol_bits: float,
+    max_seconds: float,
+    near: Ints | None,
+) -> Solved:
+    if len(problem.prior) > MOST_SECRETS or len(problem.mass) > MOST_ROWS:
         return mirror.solve(problem.joint, problem.cost, problem.budget, tol_bits, max_seconds)
-    if Z <= columns.DIRECT:
+    if problem.cost.shape[1] <= columns.DIRECT:
         return interior.solve(problem, tol_bits, max_seconds)
     if near is not None:
         return columns.solve(problem, near, tol_bits, max_seconds)
     if shape is not None:
         return columns.on_grid(problem, shape, cells, tol_bits, max_seconds)
     return columns.without_grid(problem, tol_bits, max_seconds)
+
+
+def _silent(problem: Problem, found: Solved) -> Solved:
+    """A channel that leaks nothing, if the budget has room for one."""
+    nothing = zero.solve(problem.joint, problem.cost)
+    if nothing.value > problem.budget:
+        return found
+    every, prior = np.arange(problem.cost.shape[1]), np.zeros((len(problem.prior), problem.cost.shape[1]))
+    other = solved(
+        problem, nothing.K, every, prior, 0.0, steps=found.steps + nothing.steps, seconds=found.seconds
+    )
+    return other if other.value < found.value else found
 
 
 def _nearest(problem: Problem) -> Floats:
