@@ -6,6 +6,7 @@ private as these are; whoever calls says where they come from, and keeps what ca
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..axes import Ints
-from ..channels import interior
 from ..channels.certificate import Certificate
 from ..channels.channel import Channel
 from ..channels.geometry import Floats, Geometry, distances, unit_of
-from ..channels.lower_bound import Problem, Solved
 from ..channels.priors import joint_of, prior_of, source_of
 from ..channels.rate import at_distortion
 from ..channels.words import Attacker, attacker, evidence_words
-from ..errors import SpecificationError, TetraodonError
+from ..errors import Refused, SpecificationError, TetraodonError
 from ..leakage.measures import information
 from ..metrics import Discrete, Metric
 
@@ -64,7 +63,7 @@ def evidence(
         secret: what the secret is, in words.
         people: what the secrets are, in the plural.
         points: of every curve.
-        seconds: of processor time, after which no further point of the certified curve is begun.
+        seconds: for the certified curve; after them it has fewer points, or wider gaps, which its bounds show.
 
     Returns:
         ``prior`` (words), ``distortion``, ``unit``, ``used_outputs`` (of probability 10^-6 at least), ``leakage`` (bits and
@@ -252,18 +251,9 @@ def _curves(
         for name, make, factor in _named(channel, metric)
         if (curve := _named_curve(name, make, _rates(domain.size, factor, targets), joint, law, cost))
     ]
-    held = law > 0
-    until = time.process_time() + seconds
     if joint is None:
-        best = _best(targets, until, lambda budget: at_distortion(law[held], cost[held], budget, TOLERANCE))
-    else:
-        problem = joint[joint.any(axis=1)][:, held]
-        if len(problem) < 2:
-            return found  # nothing to leak
-        best = _best(
-            targets, until, lambda budget: interior.solve(Problem.of(problem, cost[held], budget), TOLERANCE)
-        )
-    return [*found, *best]
+        return [*found, *_of_values(law, cost, targets, time.process_time() + seconds)]
+    return [*found, *_of_secrets(channel, joint, metric, targets, seconds)]
 
 
 _Maker = Callable[[Fraction], Channel]
@@ -313,20 +303,39 @@ def _named_curve(
     }
 
 
-def _best(targets: Floats, until: float, solve: Callable[[float], Solved]) -> list[dict[str, Any]]:
-    """The certified optimum; every other point first, so that little time leaves a thinner curve and no shorter one."""
-    found = []
+def _of_values(law: Floats, cost: Floats, targets: Floats, until: float) -> list[dict[str, Any]]:
+    """The certified optimum where the value is the secret; every other point first, so that little time leaves a thinner curve
+    and no shorter one."""
+    held, found = law > 0, []
     for target in [*targets[1::2].tolist(), *targets[::2].tolist()]:
         if time.process_time() > until:
             break
-        try:
-            done = solve(target)
-        except TetraodonError:  # less than the least attainable
-            continue
-        found.append((target, done.value, max(done.bound, 0.0)))
+        with contextlib.suppress(Refused):  # less than the least attainable
+            done = at_distortion(law[held], cost[held], target, TOLERANCE)
+            found.append((target, done.value, max(done.bound, 0.0)))
+    return _best(sorted(found))
+
+
+def _of_secrets(
+    channel: Channel, joint: Floats, metric: Metric | Floats | None, targets: Floats, seconds: float
+) -> list[dict[str, Any]]:
+    """The certified optimum for a table of secrets, each point from where the last one ended."""
+    from ..channels.least_leaking import curve
+
+    each = seconds / len(targets)
+    try:
+        points = curve(
+            joint, metric, targets.tolist(), domain=channel.domain, tolerance=TOLERANCE, max_seconds=each
+        )
+    except Refused:  # even the smallest distortion is less than the least attainable
+        return []
+    return _best([(p.distortion, p.leakage, max(p.bound, 0.0)) for p in points])
+
+
+def _best(found: list[tuple[float, float, float]]) -> list[dict[str, Any]]:
     if not found:
         return []
-    distortion, leakage, bound = (list(column) for column in zip(*sorted(found), strict=True))
+    distortion, leakage, bound = (list(column) for column in zip(*found, strict=True))
     return [{"name": BEST, "distortion": distortion, "leakage": leakage, "bound": bound}]
 
 
