@@ -24,49 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from .lower_bound import Floats, Ints
+from .joint_pairs import Pairs
+from .lower_bound import Floats
 
 REFINEMENTS = 3  # the explicit inverse is not backward stable
 START = 10.0  # a first complementarity well above the dual residual
 CORRECTIONS = 3
-POLISHES = 300
 SUMS = 3e-7  # most that row sums may be off, for pairs of exponent 1; they are divided out in the end
 FADING = 1e-2  # mean entry below which a shrinking column is vanishing
-TINY = 1e-300
 BATCH = 2**24  # numbers inverted at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Ordered pairs of rows with exponents b > 0: K[first, z] ≤ e^b K[second, z].
-
-    ``forward`` is A, ``backward`` A', ``squares`` A'∘A'; ``asked`` is A' for the exponents asked for, which those solved
-    for stay below by a hair.
-    """
-
-    first: Ints
-    second: Ints
-    exponents: Floats
-    forward: Any
-    backward: Any
-    squares: Any
-    asked: Any
-
-    @classmethod
-    def of(cls, first: Ints, second: Ints, exponents: Floats, shrink: float, rows: int) -> Pairs:
-        from scipy.sparse import csr_array
-
-        at = np.concatenate([np.arange(len(first))] * 2)
-        cells = np.concatenate([second, first])
-        held = exponents * (1 - shrink)
-        up, down = np.exp(held / 2), np.exp(-held / 2)
-        shape = (len(first), rows)
-        forward = csr_array((np.concatenate([up, -down]), (at, cells)), shape=shape)
-        asked = csr_array((np.concatenate([np.exp(exponents - held / 2), -down]), (at, cells)), shape=shape)
-        backward = forward.T.tocsr()
-        return cls(
-            first, second, exponents, forward, backward, backward.multiply(backward).tocsr(), asked.T.tocsr()
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +173,6 @@ def interior(
         J, p, R, value = program.posterior(point.k)
         if not (np.isfinite(R).all() and np.isfinite(point.product())):
             return found
-    if program.budget is not None and found.K is not None and found.gap > tolerance:
-        return _polished(program, point, found)
     return found
 
 
@@ -270,42 +234,6 @@ def _faded(before: Iterate, d: Iterate, primal: float, after: Iterate, fading: f
     k[:, few] = (1 + c) * (k[:, few] - c * before.k[:, few])
     s[:, few] = (1 + c) * (s[:, few] - c * before.s[:, few])
     return replace(after, k=k, s=s)
-
-
-def _polished(program: Program, at: Iterate, found: Found) -> Found:
-    """``found`` with the bound of the last iterate's λ and y, and for each output the best classifier that exponentiated
-    gradients find: of max over q of min over w of slack[w] + Σ_x P(x, w) ln q(x)/p(x), through the weights v of the rows.
-
-    The last outputs to empty lose their digits, and with them their classifiers; the other multipliers are good by then.
-    """
-    P, prior = program.joint, program.joint.sum(1)[:, None]
-    slack = at.lam * program.cost - program.pairs.asked @ at.y - at.nu[:, None]
-
-    def classified(v: Floats) -> tuple[Floats, Floats, Floats]:
-        u = P @ v + TINY
-        ratio = np.log(u / u.sum(0) / prior)
-        total = slack + P.T @ ratio
-        return ratio, total, (v * total).sum(0)
-
-    v = at.k / at.k.sum(0)
-    ratio, total, value = classified(v)
-    best, least = found.log_ratio, (slack + P.T @ found.log_ratio).min(0)
-    pace = np.full(v.shape[1], 1.0 / max(float(P.sum(0).max()), TINY))
-    for _ in range(POLISHES):
-        better = total.min(0) > least
-        best, least = np.where(better, ratio, best), np.where(better, total.min(0), least)
-        if (least >= -1e-9).all():
-            break
-        logs = np.log(v + TINY) - pace * (total - total.min(0))
-        tried = np.exp(logs - logs.max(0))
-        tried /= tried.sum(0)
-        told = classified(tried)
-        down = told[2] <= value + 1e-15
-        v, ratio = np.where(down, tried, v), np.where(down, told[0], ratio)
-        total, value = np.where(down, told[1], total), np.where(down, told[2], value)
-        pace = np.where(down, 1.5 * pace, 0.4 * pace)
-    bound = float((slack + at.nu[:, None] + P.T @ best).min(1).sum()) - at.lam * program.honest
-    return found if bound <= found.bound else replace(found, bound=bound, lam=at.lam, log_ratio=best, y=at.y)
 
 
 def _inverses(program: Program, at: Iterate, J: Floats, p: Floats, ratio: Floats) -> Floats:

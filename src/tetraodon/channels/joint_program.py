@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import SpecificationError, Unsupported
 from .attainable import Unreachable, best_constant, checked, constant
-from .joint_interior import Found, Pairs, Program, interior, twice
+from .joint_interior import Found, Program, interior, twice
+from .joint_pairs import Pairs, needed
 from .lower_bound import LN2, MARGIN, UNIT, Floats, Ints, Problem, Solved, leaked, normalised
 
 CLOSER = 2e-6  # relative: solved for tighter pairs, so that a repair of the last digits changes nothing
@@ -47,22 +48,6 @@ class Joint(Solved):
     second: Ints
     exponents: Floats
     multipliers: Floats
-
-
-def needed(B: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Which ordered pairs a third row does not imply: (n, n), True where B[a, b] < B[a, m] + B[m, b] for every m.
-
-    >>> needed(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])).sum()
-    np.int64(4)
-    """
-    n = len(B)
-    keep = np.isfinite(B) & ~np.eye(n, dtype=bool)
-    slack = 1e-9 * (1 + np.where(np.isfinite(B), B, 0.0))
-    for m in range(n):
-        implied = B[:, m, None] + B[None, m, :] <= B + slack
-        implied[m] = implied[:, m] = False
-        keep &= ~implied
-    return keep
 
 
 def joint_bound(

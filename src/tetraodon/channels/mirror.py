@@ -33,6 +33,7 @@ from .lower_bound import LN2, Floats, Ints, Problem, Solved, best_bound, gains, 
 BLOCK = 2**16  # numbers of a block of rows
 LIGHT = 1e-9  # mass below which an output may leave
 TINY = 1e-300
+NARROW = 1e-6  # room in the budget, relative, below which only nearest outputs are left
 EVERY = 10  # steps between two bounds
 
 
@@ -113,10 +114,13 @@ def solve(
         nearest[np.arange(W), cost.argmin(1)] = 1.0
         return solved(problem, nearest, every, zero, 0.0, steps=0, seconds=perf_counter() - began)
     logs = np.zeros((W, Z)) if start is None else np.log(np.maximum(start, 1e-30))
-    return _descend(problem, logs, tol_bits, began, began + max_seconds)
+    inside = max(L, least + NARROW * (spent - least))  # with less room multipliers grow without end
+    return _descend(problem, Problem.of(joint, cost, inside), logs, tol_bits, began, began + max_seconds)
 
 
-def _descend(problem: Problem, logs: Floats, tol_bits: float, began: float, until: float) -> Solved:
+def _descend(
+    asked: Problem, problem: Problem, logs: Floats, tol_bits: float, began: float, until: float
+) -> Solved:
     Z = logs.shape[1]
     rows = _Rows.of(np.arange(Z, dtype=np.int64), problem.cost, logs)
     rows.next_logs[:] = logs
@@ -153,10 +157,10 @@ def _descend(problem: Problem, logs: Floats, tol_bits: float, began: float, unti
         average[:, rows.columns] += step * np.exp(R)
         weight[rows.columns] += step
     held = J.sum(0) > 0
-    only = problem.only(rows.columns[held])
+    K = _kept(asked.only(rows.columns[held]), rows.values[:, held], problem.cost.min(1))
     return solved(
-        problem,
-        _kept(only, rows.values[:, held], problem.cost.min(1)),
+        asked,
+        K,
         rows.columns[held],
         proof.log_ratio,
         proof.lam,
@@ -167,11 +171,12 @@ def _descend(problem: Problem, logs: Floats, tol_bits: float, began: float, unti
 
 def _kept(problem: Problem, K: Floats, least: Floats) -> Floats:
     """The channel, or, where the budget leaves no room to mix it with nearest outputs, what it gives to nearest outputs."""
-    room = problem.budget - float(problem.mass @ least)
     near = np.where(problem.cost <= least[:, None], K, 0.0)
-    if room > 1e-6 * problem.distortion(K) or (near.sum(1) <= 0).any():
+    narrow = problem.budget - float(problem.mass @ least) < NARROW * problem.distortion(K)
+    if not narrow or (near.sum(1) <= 0).any():
         return K
-    return near / near.sum(1, keepdims=True)
+    near /= near.sum(1, keepdims=True)
+    return near
 
 
 def _posterior(problem: Problem, K: Floats) -> tuple[Floats, Floats, float]:
