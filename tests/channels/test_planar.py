@@ -252,12 +252,12 @@ def test_epsilon_far_above_what_doubles_hold() -> None:
 def test_a_promise_leaves_room_for_the_entry_that_takes_up_all_rounding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With entries that sum to 1 + 10^-10, the largest one, near 0.24, is 4·10^-10 less than its formula."""
+    """With entries that sum to 1 + 10^-10, the largest one is less than its formula by a multiple of that."""
     right = planar.mirrored
     monkeypatch.setattr(planar, "mirrored", lambda weights: right(weights) * (1 + 1e-10))
     assert planar.again("geometric", F(1), ONE, (5, 5), error=1e-10).promise is None
     law = planar.law("geometric", F(1), ONE, (5, 5))
-    assert law.promise is not None and 1e-9 < law.promise.spread < 1e-8
+    assert law.promise is not None and 1e-9 < law.promise.spread < 1e-7
     distance = apart(5, *ONE)
     assert keeps(whole(clamped(law.exact())), distance)
 
