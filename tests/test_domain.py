@@ -446,8 +446,7 @@ def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
     ("ask", "name"),
     [
         (lambda: td.Categorical(["p"], hierarchy={}), "hierarchy"),
-        (lambda: td.Channel.load("k"), "Channel.load"),
-        (lambda: td.channels.planar_laplace(None), "channels.planar_laplace"),
+        (lambda: td.channels.learn([1], [1]), "channels.learn"),
         (lambda: td.leakage.attack([1], [1]), "leakage.attack"),
         (lambda: td.HybridObscuring(private="age"), "HybridObscuring"),
         (lambda: td.frontier(), "frontier"),

@@ -339,11 +339,14 @@ def test_a_measured_release_is_charged_nothing_and_named_beside_every_total(tmp_
     assert not list((tmp_path / "out").glob("*.npz"))  # the channel is a function of the rows
 
 
-def test_why_no_channel_fits_private_rows_is_not_said() -> None:
-    fitted = {"kind": "least-leaking", "secret": "region", "distortion": "1 km", "metric": {"discrete": {}}}
-    told = dict(fitted) | {"distortion": 0}
+def test_why_no_channel_fits_private_rows_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(joint: Any, *args: Any, **more: Any) -> Any:
+        raise SpecificationError(f"distortion: at least {joint.max()} is needed.")
+
+    monkeypatch.setattr(td.channels, "least_leaking", failing, raising=False)
+    fitted = {"kind": "least-leaking", "secret": "region", "distortion": "1 km"}
     with pytest.raises(Refused) as caught:
-        session().release(td.Rows("home", channel=told), guarantee="measured")
+        session().release(td.Rows("home", channel=fitted), guarantee="measured")
     assert "withheld" in str(caught.value) and not any(c.isdigit() for c in str(caught.value))
 
 

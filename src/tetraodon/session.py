@@ -230,7 +230,8 @@ class Session:
                     made = strategy.finished(releases)
                     told = drawn(self.table, made)
                     shown = p.request.publishes_evidence
-                    releases[name] = RowRelease(name, made, told, total, row, context, joints, shown)
+                    used = {n: releases[n] for n in made.needs}
+                    releases[name] = RowRelease(name, made, told, total, row, context, joints, shown, used)
                     continue
                 found = answers(p.strategy, p.strategy.observe(table, total, reserve))
                 releases[name] = Release(name, p.strategy, found, total, p.considered, row, context)

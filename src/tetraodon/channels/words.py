@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, exp, floor, log10
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..exact import show
 from ..leakage.measures import entropy, information, prior_vulnerability, vulnerability
 from ..leakage.tables import TOLERANCE, joint_table
 from .certificate import Certificate
-from .channel import Channel
+from .channel import Asked, Channel
 from .priors import SOURCES
 
 
@@ -160,20 +161,37 @@ def proved_words(channel: Channel, epsilon: Fraction | float | None = None) -> s
     >>> from .geometry import plain_domain
     >>> lie = Channel.of_matrix([[0.75, 0.25], [0.25, 0.75]], plain_domain(2))
     >>> proved_words(lie, Fraction(11, 10))
-    'Proved: epsilon 1.1 for each output drawn, whoever looks and whatever he knows.'
+    'Proved: of two values that are secret from each other none makes an output more than 3.01 times likelier than the other does (epsilon 1.1), whoever looks.'
     >>> proved_words(lie)
     'Nothing is proved: the channel was asked to keep no epsilon.'
     """
     if channel.is_private:
         return "Nothing is proved: the channel was fitted on private rows, so what comes out depends on all of them."
-    told = str(channel.asked) if epsilon is None and channel.asked else None
+    asked = channel.asked
     if epsilon is not None:
         if not isinstance(epsilon, Fraction):
             return "Nothing is proved: some output tells two secrets apart for certain."
-        told = f"epsilon {_up(epsilon)}"
-    if told is None:
+        asked = Asked(Fraction(_up(epsilon)))
+    if asked is None:
         return "Nothing is proved: the channel was asked to keep no epsilon."
-    return f"Proved: {told} for each output drawn, whoever looks and whatever he knows."
+    pair = "that are secret from each other" if asked.per is None else f"{_apart(asked.per)} apart"
+    return (
+        f"Proved: of two values {pair} none makes an output more than {_odds(asked.epsilon)} times likelier than the other "
+        f"does ({asked}), whoever looks."
+    )
+
+
+def _apart(per: str) -> str:
+    return per if per[:1].isdigit() else f"1 {per}"
+
+
+def _odds(epsilon: Fraction) -> str:
+    """e^ε with three digits, rounded up."""
+    if epsilon > 20:
+        return f"e^{show(epsilon)}"
+    odds = exp(float(epsilon))
+    digits = 2 - floor(log10(odds))
+    return f"{ceil(odds * 10**digits - 1e-9) / 10**digits:,.{max(digits, 0)}f}"
 
 
 def _up(epsilon: Fraction) -> str:

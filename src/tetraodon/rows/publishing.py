@@ -55,4 +55,11 @@ def _evidence(release: RowRelease, part: Part, channel: Channel) -> dict[str, An
         return evidence(
             channel, joint=joint, source="private", metric=metric, secret=secret, people=f"values of {secret}"
         )
-    return evidence(channel, prior=None, metric=metric)
+    prior = (
+        next((release.answers[name] for name in declared.needs if name in release.answers), None)
+        if declared
+        else None
+    )
+    return evidence(
+        channel, prior=prior, source=channel.source if prior is not None else "public", metric=metric
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ class RowRelease:
         charge: number of the ledger row that holds it.
         context: what the session says about data, policy and budget.
         joints: joint counts behind channels fitted on these rows, by the secret's name. Private.
+        publishes_evidence: whether what is computed from private rows is written beside the release.
+        answers: releases of the same run that channels took priors from, by name.
     """
 
     name: str
@@ -48,6 +50,7 @@ class RowRelease:
     context: Mapping[str, Any]
     joints: Mapping[str, Any]
     publishes_evidence: bool = False
+    answers: Mapping[str, Any] = field(default_factory=dict)
 
     considered = ()
 
