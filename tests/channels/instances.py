@@ -67,8 +67,8 @@ def paris(data: Path, columns: int, rows: int, users: int = 6) -> tuple[Floats, 
 
 def recomputed(arrays: dict[str, Any]) -> float:
     """The bound of an "information" certificate, in bits, from its arrays alone (a stranger's twenty lines)."""
-    P, d, L = np.array(arrays["joint"]), np.array(arrays["cost"]), float(arrays["budget"])
-    lam, R = float(arrays["multiplier"]), np.array(arrays["log_ratio"])
+    P, d, L = np.array(arrays["joint"]), np.array(arrays["cost"]), np.asarray(arrays["budget"]).item()
+    lam, R = np.asarray(arrays["multiplier"]).item(), np.array(arrays["log_ratio"])
     assert lam >= 0
     P = P / P.sum()
     prior, mass = P.sum(1), P.sum(0)

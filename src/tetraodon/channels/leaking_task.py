@@ -131,7 +131,7 @@ class Task:
             "multiplier": np.asarray(found.multiplier),
             "log_ratio": found.log_ratio,
         }
-        return Certificate("information", max(value, 0.0), bound, "bits", arrays)
+        return Certificate("information", max(value, 0.0), max(bound, 0.0), "bits", arrays)
 
     def statement(self) -> dict[str, Any]:
         """The problem itself; a table of costs beyond 2^24 numbers is left to the metric."""

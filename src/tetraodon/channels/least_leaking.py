@@ -244,6 +244,6 @@ def _promised(
         "exponents": found.exponents,
         "multipliers": found.multipliers,
     }
-    proof = Certificate("information", float(information(table.push(joint))), bound, "bits", arrays)
+    proof = Certificate("information", float(information(table.push(joint))), max(bound, 0.0), "bits", arrays)
     asked = Asked(positive(epsilon, "epsilon"), None if epsilon_per is None else str(epsilon_per))
     return task.made(table, proof, asked, source, {"leakage": "information", "steps": found.steps})
