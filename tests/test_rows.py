@@ -459,3 +459,32 @@ def test_a_settings_file_releases_rows_beside_answers(
         "canary" not in (published / "report.html").read_text()
         and verify(tmp_path / "people.ledger", [published / "manifest.json"]).ok
     )
+
+
+# ---------- permanent answers ----------
+
+
+def people(seed: int = 1) -> dict[str, Any]:
+    """Three rows for each of 40 persons."""
+    told = rows(120, seed)
+    return told | {"person": [f"canary-{i // 3}" for i in range(120)]}
+
+
+def permanent(folder: Path, epoch: str = "2025") -> Any:
+    lasting = {"id": "person", "epoch": epoch, "store": str(folder / "people.permanent")}
+    return td.Rows("home", channel=PLANAR, permanent=lasting)
+
+
+def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:
+    s = td.Session(td.Table(people(), DOMAIN), NEAR, epsilon=3, ledger=tmp_path / "a.ledger")
+    first = s.release(permanent(tmp_path), epsilon=1, name="day 1")
+    second = s.release(permanent(tmp_path), epsilon=1, name="day 2")
+    assert s.ledger.spent == 1
+    counts = [sorted(zip(*(m.to_frame()[c] for c in ("lat", "lon")), strict=True)) for m in (first, second)]
+    assert counts[0] == counts[1] and len(set(counts[0])) <= 40
+    assert any("charged in row" in text for text in s.remaining.outside)
+    s.release(permanent(tmp_path, "2026"), epsilon=1, name="next year")
+    assert s.ledger.spent == 2
+    (tmp_path / "people.permanent").unlink()  # a store made anew is another one
+    s.release(permanent(tmp_path), epsilon=1, name="day 3")
+    assert s.ledger.spent == 3 and verify(tmp_path / "a.ledger", []).ok

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .axes import Axis
 from .errors import Unsupported
 from .lattice import Blocks, Grid, Lattice
+from .offsets import extents
 from .quotient import label_change
 
 
@@ -21,6 +20,7 @@ def farthest_on_map(measured: Axis, along: Axis) -> int | None:
     Raises:
         Unsupported: great circles over more than a few thousand cells.
 
+    >>> import numpy as np
     >>> short, long = (Lattice(16, columns=4, reach=np.array([r])) for r in ([1, 1], [3, 1, 0]))
     >>> farthest_on_map(short, long)
     3
@@ -61,13 +61,4 @@ def _offsets(along: Axis, columns: int) -> list[tuple[int, int]]:
         return [(d, k) for d, k in enumerate(along.offsets.tolist()) if k >= 0]
     if not isinstance(along, Grid):
         return [(rows - 1, columns - 1)]  # any two cells, at most
-    component = along.components
-    row, column = np.divmod(np.arange(along.base), columns)
-    found = []
-    for lines in (row, column):
-        low = np.full(int(component.max()) + 1, along.base, dtype=np.int64)
-        high = np.zeros_like(low)
-        np.minimum.at(low, component[: along.base], lines)
-        np.maximum.at(high, component[: along.base], lines)
-        found.append(np.maximum(high - low, 0))
-    return [(int(d), int(k)) for d, k in np.unique(np.stack(found, axis=1), axis=0)]
+    return extents(along.components[: along.base], columns)

@@ -11,7 +11,7 @@ from .attributes import Point
 from .axes import Axis, Ints
 from .errors import Unsupported
 from .graphs import Graph
-from .lattice import Lattice
+from .lattice import Blocks, Lattice
 
 
 def shape_of(graph: Graph) -> tuple[int, int]:
@@ -60,10 +60,34 @@ def _offsets(graph: Graph) -> Ints:
 def _on_map(axis: Axis, shape: tuple[int, int]) -> Ints:
     if not axis.has_edges:
         return np.zeros((0, 2), dtype=np.int64)
+    if axis.pairs is not None:
+        a, b = axis.all_edges().T
+        inside = (a < axis.base) & (b < axis.base)
+        low, high = (np.divmod(c[inside], shape[1]) for c in (np.minimum(a, b), np.maximum(a, b)))
+        return np.unique(np.stack([high[0] - low[0], high[1] - low[1]], axis=1), axis=0)
+    if isinstance(axis, Blocks):
+        boxes = [_box(rows, columns) for rows, columns in extents(axis.components[: axis.base], shape[1])]
+        return np.unique(np.concatenate(boxes), axis=0)
     if not isinstance(axis, Lattice):
         return _box(shape[0] - 1, shape[1] - 1)
     found = [(d, k) for d, most in enumerate(axis.offsets.tolist()) for k in range(-most, most + 1)]
     return np.array([(d, k) for d, k in found if d > 0 or k > 0], dtype=np.int64).reshape(-1, 2)
+
+
+def extents(label: Ints, columns: int) -> list[tuple[int, int]]:
+    """Rows and columns between the outermost cells of every block of a map, each pair once.
+
+    >>> extents(np.array([0, 0, 1, 0, 0, 1]), 3)
+    [(1, 0), (1, 1)]
+    """
+    found = []
+    for line in np.divmod(np.arange(len(label)), columns):
+        low = np.full(int(label.max()) + 1, len(label), dtype=np.int64)
+        high = np.zeros_like(low)
+        np.minimum.at(low, label, line)
+        np.maximum.at(high, label, line)
+        found.append(np.maximum(high - low, 0))
+    return [(int(d), int(k)) for d, k in np.unique(np.stack(found, axis=1), axis=0)]
 
 
 def _box(rows: int, columns: int) -> Ints:

@@ -34,6 +34,7 @@ from .requests import (
     release_loss,
     total_loss,
 )
+from .rows.lasting import charged_once
 from .rows.release import RowRelease, drawn, joint_counts
 from .rows.strategy import RowStrategy
 from .table import Counts, Table
@@ -196,7 +197,7 @@ class Session:
         priced = price_all(self.policy, requests) if priced is None else priced
         if [(p.request, p.policy_hash) for p in priced] != [(r, self.policy.hash) for r in requests]:
             raise SpecificationError("release_all.priced: made for other requests or another policy.")
-        charges = [charge_of(p, self.policy, self.table.edition) for p in priced]
+        charges = [self._charge(p) for p in priced]
         self.ledger.check(charges)  # before the data are looked at; charging decides
         context = self.context
         try:
@@ -204,6 +205,12 @@ class Session:
         except BaseException as error:
             # The frames below hold true counts, which tools that record local variables would show.
             raise error.with_traceback(None) from None
+
+    def _charge(self, priced: PricedRequest) -> Charge:
+        charge = charge_of(priced, self.policy, self.table.edition)
+        if isinstance(priced.strategy, RowStrategy):
+            return charged_once(charge, priced.strategy, self.ledger.entries)
+        return charge
 
     def _drawn(
         self, priced: Sequence[PricedRequest], charges: Sequence[Charge], context: dict[str, Any]

@@ -12,6 +12,7 @@ from ..axes import Axis, Ints
 from ..errors import SpecificationError, Unsupported
 from ..graphs import Graph
 from ..lattice import Blocks, Lattice
+from ..offsets import extents
 from .bounds import edges_of
 from .geometry import MAX_ENTRIES, Floats, Geometry
 
@@ -90,7 +91,7 @@ def _spans(graph: Graph, place: Geometry) -> list[tuple[int, int]]:
     if isinstance(first, Point) and not others and isinstance(axis, Lattice):
         return [(d, int(k)) for d, k in enumerate(axis.offsets) if k >= 0 and axis.has_edges]
     if isinstance(axis, Blocks) and not others:
-        return _extents(axis, columns)
+        return extents(axis.components[: axis.base], columns)
     if rows * columns <= LISTED or graph.kind == "flat" or axis.pairs is not None:
         a, b = edges_of(graph)
         d, k = np.abs(b // columns - a // columns), np.abs(b % columns - a % columns)
@@ -107,19 +108,6 @@ def _widest(axis: Axis) -> int:
     if not axis.has_edges:
         return 0
     return axis.widest[0] if axis.is_interval else axis.base - 1
-
-
-def _extents(axis: Blocks, columns: int) -> list[tuple[int, int]]:
-    """Rows and columns between the outermost cells of every block."""
-    label = axis.components[: axis.base]
-    found = []
-    for line in np.divmod(np.arange(axis.base), columns):
-        low = np.full(int(label.max()) + 1, axis.base, dtype=np.int64)
-        high = np.zeros_like(low)
-        np.minimum.at(low, label, line)
-        np.maximum.at(high, label, line)
-        found.append(high - low)
-    return [(int(d), int(k)) for d, k in np.unique(np.stack(found, axis=1), axis=0)]
 
 
 def _root(square: Fraction) -> Fraction:

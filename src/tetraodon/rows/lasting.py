@@ -1,0 +1,48 @@
+"""Permanent answers in the account: an epoch is charged once, however often its answers go out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ..channels.permanent import Permanent as Store
+from ..channels.permanent import fingerprint
+from ..charges import cost_spec
+from ..entries import Charge, Entry
+from ..loss import Loss
+from .strategy import RowStrategy
+
+
+def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]) -> Charge:
+    """The charge with the store, epoch and laws that it stands for; nothing is lost again where the ledger holds them already.
+
+    The store is named by an identity of its own, so that answers of a store that was lost and made anew are charged anew.
+    Channels that wait for answers are charged each time.
+    """
+    lasting = strategy.query.permanent
+    channels = [p.channel for p in strategy.parts]
+    made = [c for c in channels if c is not None]
+    if lasting is None or charge.loss.is_zero or len(made) < len(channels):
+        return charge
+    with Store.open(Path(lasting.store)) as store:
+        told = {"store": store.identity, "epoch": lasting.epoch, "laws": fingerprint(made)}
+    own = {**_spec(charge.mechanism), "permanent": told}
+    for entry in entries:
+        before = entry.charge
+        if before is None or before.loss.is_zero or before.policy_hash != charge.policy_hash:
+            continue
+        if _spec(before.mechanism).get("permanent") == told:
+            loss = Loss(charge.loss.unit, Fraction(0))
+            text = f"permanent answers of epoch {lasting.epoch!r}, charged in row {entry.seq}, for these rows too"
+            cost = cost_spec(loss, "permanent answers, charged once", {}, (), strategy.exact_terms)
+            return replace(
+                charge, loss=loss, mechanism=own, cost=cost, disclosures=(*charge.disclosures, text)
+            )
+    return replace(charge, mechanism=own)
+
+
+def _spec(mechanism: Any) -> dict[str, Any]:
+    return dict(mechanism) if isinstance(mechanism, Mapping) else {}
