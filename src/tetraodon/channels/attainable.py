@@ -17,8 +17,8 @@ class Unreachable(Refused):
 
     def __init__(self, least: float, asked: float, why: str = "") -> None:
         super().__init__(
-            f"distortion: {why or 'every channel has'} an expected cost of at least {least:.6g}, "
-            f"above the {asked:.6g} asked for; raise the distortion{' or epsilon' if why else ''}."
+            f"distortion: {why or 'every channel has'} an expected cost of at least {least:.9g}, "
+            f"above the {asked:.9g} asked for; raise the distortion{' or epsilon' if why else ''}."
         )
         self.least = least
 

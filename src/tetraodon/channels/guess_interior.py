@@ -75,6 +75,11 @@ def interior(A: Floats, C: Floats, cost: Floats, L: float, tolerance: float) -> 
         C: (rows, outputs), costs times masses; ``cost`` without the masses.
         L: the budget, above the least attainable.
     """
+    with np.errstate(all="ignore"):  # where digits end, the last step is thrown away
+        return _run(A, C, cost, L, tolerance)
+
+
+def _run(A: Floats, C: Floats, cost: Floats, L: float, tolerance: float) -> Best:
     unit = max(float(np.abs(A).sum(1).max()), 1e-300)
     A, price = A / unit, L if L > 0 else float(C.max())
     C, L = C / price, L / price
@@ -94,7 +99,7 @@ def interior(A: Floats, C: Floats, cost: Floats, L: float, tolerance: float) -> 
             break
         try:
             newton = _newton(A, C, now, now.v - pushed - now.s, sums, L - spent - now.t)
-        except np.linalg.LinAlgError:  # the end of double precision: what is certified so far stays
+        except (np.linalg.LinAlgError, ZeroDivisionError):  # the end of double precision
             break
         product = now.product()
         count = now.K.size + now.s.size + 1

@@ -146,6 +146,18 @@ def interior(
     enough: Callable[[Found], bool] = lambda found: False,
 ) -> Found:
     """Run from a positive channel until the gap is at most ``tolerance``, the digits end, or ``enough`` says so."""
+    with np.errstate(all="ignore"):  # where digits end, the last step is thrown away
+        return _run(program, start, tolerance, most, fading, enough)
+
+
+def _run(
+    program: Program,
+    start: Floats,
+    tolerance: float,
+    most: int,
+    fading: float,
+    enough: Callable[[Found], bool],
+) -> Found:
     point = _first(program, start)
     J, p, R, value = program.posterior(point.k)
     found = Found(None, np.inf, -np.inf, point.lam, R, point.y, 0)
@@ -164,7 +176,7 @@ def interior(
         try:
             newton = _newton(program, point, J, p, R, cost)
             direction, primal, dual = _direction(point, newton)
-        except np.linalg.LinAlgError:  # the end of double precision: what is certified so far stays
+        except (np.linalg.LinAlgError, ZeroDivisionError):  # the end of double precision
             break
         primal, dual = min(1.0, 0.98 * primal), min(1.0, 0.98 * dual)
         if program.budget is not None:
@@ -172,7 +184,7 @@ def interior(
         point = _faded(point, direction, primal, point.moved(direction, primal, dual), fading)
         J, p, R, value = program.posterior(point.k)
         if not (np.isfinite(R).all() and np.isfinite(point.product())):
-            return found
+            break
     return found
 
 

@@ -17,7 +17,7 @@ row a. The interior point's own q, λ and Y make it tight, and anyone can evalua
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -199,6 +199,8 @@ def _optimised(merged: _Merged, L: float, tolerance: float) -> Found:
         if found.K is not None and found.gap <= max(100 * tolerance, 1e-3):
             return found
     cheap = _cheapest(merged, budget)
+    if cheap.K is not None and len(merged.joint) > 1 and budget <= cheap.value <= L:
+        return replace(found, K=cheap.K, value=0.0)  # no room for an interior; its bound stays honest
     if cheap.K is None or cheap.value >= budget:
         least = cheap.value if cheap.K is not None else cheap.bound
         raise Unreachable(least, L, "these pairs need")

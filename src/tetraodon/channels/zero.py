@@ -99,7 +99,8 @@ def solve(P: ArrayLike, D: ArrayLike, tolerance: float = 1e-7) -> ZeroLeakage:
     steps = 0
     if rank and priced.any():
         unit = float(priced.sum(0).min()) or float(priced.max())  # the best constant's cost, or what there is
-        found, theta, steps = _interior(priced / unit, right[:rank], tolerance)
+        with np.errstate(all="ignore"):  # where digits end, the last step is thrown away
+            found, theta, steps = _interior(priced / unit, right[:rank], tolerance)
         K[rows] = found
         potentials = (left[:, :rank] / size[:rank]) @ (theta * unit)
     value = float((priced * K[rows]).sum())
