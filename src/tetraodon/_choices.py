@@ -1,18 +1,19 @@
-r"""Exact sampling from many finite laws at once: certified 64-bit floors of cumulative sums, searched at fixed depth.
+r"""Exact sampling from many finite laws at once: alias tables of whole numbers, and an exact remainder.
 
 A law is a row of probabilities p_0, p_1, … that sum to 1 **exactly**: whole numbers over their total, or doubles read
-as the dyadic rationals that they are, of which one a row stands for 1 − Σ of the others. With C_k = p_0 + … + p_k and
-U uniform on [0, 1), the outcome is the number of k with C_k ≤ U, so that each has its own probability, and one of
-probability 0 never comes.
+as the dyadic rationals that they are, of which one a row stands for 1 − Σ of the others. Take whole numbers w_k, at most
+2^64 p_k and hardly below, and the spare S = 2^64 − Σ w_k, less than the number of outcomes. A random word of 64 bits is one of
+2^64 equal chances: w_k of them go to outcome k, the spare ones to a second draw, with law (2^64 p_k − w_k) / S in exact
+integers of any length. Outcome k then has w_k / 2^64 + S / 2^64 · (2^64 p_k − w_k) / S = p_k. Nothing is rounded away, nothing
+rejected, and an outcome of probability 0 never comes. The second draw is needed once in 2^44 draws from a million outcomes.
 
-A row holds w_k = ⌊2^64 C_k⌋, exact. Let w be the first 64 bits of U. w_k < w gives 2^64 C_k < w ≤ 2^64 U, past it;
-w_k > w gives 2^64 U < w + 1 ≤ w_k ≤ 2^64 C_k, not past it; only w_k = w says nothing, and then U is completed with
-more bits and compared with the exact C_k in integers. So no word is wasted, no outcome rounded away, and the law of
-the outcome is that of the row. (2^64 itself, where C_k = 1, is held as 2^64 − 1: a word that equals it is undecided.)
-
-All rows are searched together. Each is padded to 2^depth − 1 words, and the search trees of all rows stand in one
-array, level by level: row r has its root at place n + r of n rows, and the children of place i are 2i and 2i + 1
-whatever the row, so that a search takes ``depth`` + 1 reads without a branch or a thought about rows.
+*Alias table* (Walker 1974). The 2^64 chances are laid out in 2^b columns of 2^(64−b), one for each outcome (rounded up to a
+power of two), each shared by its own outcome, at the bottom, and one other. The first b bits of a word name the column, the
+other bits, compared with the height of its own outcome, choose between the two: two reads and one comparison for each draw,
+whatever the law and the outcome. The columns are filled in one sweep: the light outcomes, of less than a column, in order of
+their number, each topped up by the first heavy one that has something left; a heavy one that thereby becomes light is topped
+up by the next. With cumulative sums of what is missing and of what is over, that is one search for each of them. The most
+likely outcome comes last, so that it fills its own column; the spare is at the bottom of that.
 
 Source: derived.
 """
@@ -32,14 +33,12 @@ from ._tables import WORD_BITS, Ints, Words
 from .errors import SpecificationError
 
 Floats = NDArray[np.float64]
-Cumulative = tuple[Sequence[int], int]
-"""The cumulative sums of one row as whole numbers, the last of which is their total, and that total."""
+Row = tuple[Sequence[int], int]
+"""The probabilities of one row as whole numbers, and their total."""
 
-TOP = (1 << WORD_BITS) - 1
-_DIGIT = 32  # bits of a digit of a double: int64 then holds sums of 2^31 of them
-_ONE = 1 << _DIGIT
-_BLOCK = 1 << 17  # entries split into digits at a time
+WHOLE = 1 << WORD_BITS
 _MOST = 1 << 31
+_BLOCK = 1 << 20  # entries turned into whole numbers at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,45 +47,48 @@ class Choices:
 
     Attributes:
         n_rows: how many laws.
-        depth: steps of a search, the same for all of them.
-        tree: uint64, shape (n_rows · 2^depth,), read-only: the search trees of all rows, level by level.
-        cumulative: the exact cumulative sums of a row, to complete what its words leave undecided.
+        bits: each law has 2^bits columns.
+        heights: uint64, shape (n_rows · 2^bits,), read-only: how much of each column is its own outcome's.
+        others: int32, the same shape, read-only: whose the rest of the column is.
+        tops: int64, shape (n_rows,), read-only: the column of each row with the spare chances at its bottom.
+        spares: uint64, shape (n_rows,), read-only: how many these are.
+        exact_row: the probabilities of a row as whole numbers, for the second draw.
 
-    >>> coin = Choices.of([[1, 2], [0, 5]])
+    >>> coin = Choices.of([[1, 3], [0, 5]])
     >>> words = np.array([0, 2**62, 2**63, 7], dtype=np.uint64)
     >>> coin.outcomes(np.array([0, 0, 0, 1]), words, lambda: 0).tolist()
-    [0, 0, 1, 1]
+    [0, 1, 1, 1]
     """
 
     n_rows: int
-    depth: int
-    tree: Words
-    cumulative: Callable[[int], Cumulative]
+    bits: int
+    heights: Words
+    others: NDArray[np.int32]
+    tops: Ints
+    spares: Words
+    exact_row: Callable[[int], Row]
 
     @staticmethod
     def of(rows: Iterable[Sequence[int]]) -> Choices:
         """Laws given by whole numbers: outcome k of a row has probability (number k) / (total of the row).
 
-        Rows may be of different lengths. The rows are kept: they are compared with where words leave off.
+        Rows may be of different lengths. They are kept, for the second draw.
 
         Raises:
-            SpecificationError: no rows, an empty row, a negative number, or a row whose total is 0.
+            SpecificationError: no rows, a row without a positive number, or one with a negative number.
         """
         try:
-            given = [[index(number) for number in row] for row in rows]
+            told = [[index(number) for number in row] for row in rows]
         except TypeError:
-            given = [[]]
-        if any(not sum(row) or min(row) < 0 for row in given):
+            told = [[]]
+        if any(not sum(row) or min(row) < 0 for row in told):
             raise SpecificationError("choices: each row is whole numbers of 0 or more, not all of them 0.")
-        told = [list(accumulate(row)) for row in given]
-        depth = _depth(max(map(len, told), default=0), len(told))
-        tree = _empty(len(told), depth)
-        for r, sums in enumerate(told):
-            words = np.full((1, (1 << depth) - 1), TOP, dtype=np.uint64)
-            floors = [min((s << WORD_BITS) // sums[-1], TOP) for s in sums[:-1]]
-            words[0, : len(floors)] = np.array(floors, dtype=np.uint64)
-            _plant(tree, depth, len(told), r, words)
-        return Choices(len(told), depth, _frozen(tree), lambda row: (told[row], told[row][-1]))
+        made = _empty(len(told), max(map(len, told), default=0), lambda row: (told[row], sum(told[row])))
+        for r, row in enumerate(told):
+            total = sum(row)
+            shares = [min(number * WHOLE // total, WHOLE - 1) for number in row]
+            made._plant(r, np.array(shares, dtype=np.uint64), WHOLE - sum(shares))
+        return made._frozen()
 
     @staticmethod
     def exact(entries: Floats, rest: Ints) -> Choices:
@@ -98,102 +100,149 @@ class Choices:
                 holds there is not read.
         Raises:
             SpecificationError: another shape, an entry that is negative or not finite, or others that sum to above 1.
-        Source: derived. The doubles are cut into digits of 32 bits, which is exact; their cumulative sums are summed
-            digit by digit in int64 and carried from the last digit to the first.
 
         >>> law = Choices.exact(np.array([[0.25, 0.0, 2.0**-80]]), np.array([1]))
-        >>> [str(s) for s in law.cumulative(0)[0]][:1], law.cumulative(0)[1] == 2**80
-        (['302231454903657293676544'], True)
+        >>> numbers, total = law.exact_row(0)
+        >>> total == 2**80, [n / total for n in numbers]
+        (True, [0.25, 0.75, 8.271806125530277e-25])
         """
         entries, rest = _checked(entries, rest)
         count, outcomes = entries.shape
-        depth = _depth(outcomes, count)
-        tree = _empty(count, depth)
+        made = _empty(count, outcomes, partial(_exact_row, entries, rest))
         step = max(1, _BLOCK // outcomes)
         for start in range(0, count, step):
-            part = slice(start, start + step)
-            words = np.full((len(rest[part]), (1 << depth) - 1), TOP, dtype=np.uint64)
-            words[:, : outcomes - 1] = _floors(entries[part], rest[part])[:, :-1]
-            _plant(tree, depth, count, start, words)
-        return Choices(count, depth, _frozen(tree), partial(_cumulative, entries, rest))
+            here = rest[start : start + step]
+            left = entries[start : start + step].copy()
+            left[np.arange(len(here)), here] = 0.0
+            if not (left.min() >= 0 and left.max() <= 1):  # NaN is neither
+                raise SpecificationError("choices: probabilities are from 0 to 1.")
+            left *= WHOLE
+            whole = np.floor(left)
+            # Every fraction that is cut off, and every chance that does not fit a word, is spare.
+            above = np.count_nonzero(left != whole, axis=1) + np.count_nonzero(whole >= WHOLE, axis=1)
+            whole[whole >= WHOLE] = 0.0
+            shares = whole.astype(np.uint64)
+            shares[left >= WHOLE] = WHOLE - 1
+            sums = (shares >> np.uint64(32)).sum(axis=1), (shares & np.uint64(0xFFFFFFFF)).sum(axis=1)
+            for r, (high, low, cut) in enumerate(
+                zip(*(s.tolist() for s in sums), above.tolist(), strict=True)
+            ):
+                free = WHOLE - (high << 32) - low
+                if free < cut and made.exact_row(start + r)[0][int(here[r])] < 0:
+                    raise SpecificationError(
+                        "choices: the probabilities of a row, without its implied one, sum to more than 1."
+                    )
+                own = max(free - cut, 0)
+                shares[r, here[r]] = min(own, WHOLE - 1)
+                made._plant(start + r, shares[r], free - min(own, WHOLE - 1))
+        return made._frozen()
 
     def outcomes(self, rows: Ints, words: Words, more: Callable[[], int]) -> Ints:
-        """The outcome of each row's law that each word stands for; ``more`` completes words with their next 64 bits.
+        """The outcome of each row's law that each word stands for; ``more`` gives the 64 bits of a second draw.
 
         Args:
-            rows: int64, shape (n,), each from 0 to ``n_rows`` − 1 (not checked here).
+            rows: whole numbers, shape (n,), each from 0 to ``n_rows`` − 1 (not checked here).
             words: uint64, shape (n,), uniform.
         Returns:
             int64, shape (n,), fresh.
         """
-        at = np.asarray(rows + self.n_rows, dtype=np.int64)
-        read = np.empty(len(at), dtype=np.uint64)
-        past = np.empty(len(at), dtype=np.bool_)
-        for _ in range(self.depth):
-            np.take(self.tree, at, out=read, mode="clip")
-            np.less_equal(read, words, out=past)
-            np.add(at, at, out=at)
-            np.add(at, past, out=at)
-        # The last floor at or below the word is where the search last went right: above the last bit that is set. Where it
-        # never did, that is a place before all roots, which holds 2^64 − 1.
-        turn = at & -at
-        np.add(turn, turn, out=turn)
-        np.floor_divide(at, turn, out=turn)
-        np.take(self.tree, turn, out=read, mode="clip")
-        np.equal(read, words, out=past)
-        at &= (1 << self.depth) - 1
-        if past.any():
-            for i in np.flatnonzero(past):
-                at[i] = self._settle(int(rows[i]), int(words[i]), more)
-        return at
+        column: Ints = (words >> np.uint64(WORD_BITS - self.bits)).view(np.int64)
+        height = words & np.uint64((1 << WORD_BITS - self.bits) - 1)
+        at = np.asarray(rows, dtype=np.int64) << self.bits
+        at += column
+        found = np.where(
+            height < self.heights.take(at, mode="clip"), column, self.others.take(at, mode="clip")
+        )
+        low = height < np.uint64(1 << self.bits)
+        if low.any():  # hardly ever: only there can be spare chances
+            for i in np.flatnonzero(low):
+                row = int(rows[i])
+                if column[i] == self.tops[row] and height[i] < self.spares[row]:
+                    found[i] = self._second(row, more)
+        return found
 
-    def _settle(self, row: int, prefix: int, more: Callable[[], int]) -> int:
-        """The outcome of a uniform number that begins with the 64 bits of ``prefix``: the number of C_k at or below it."""
-        sums, total = self.cumulative(row)
-        length = WORD_BITS
+    def shares(self, row: int) -> list[int]:
+        """How many of the 2^64 chances each column's outcome has, read back out of the table, and of the top one its own
+        and the spare ones together."""
+        columns = 1 << self.bits
+        own = slice(row * columns, (row + 1) * columns)
+        full = WHOLE >> self.bits
+        found = [0] * columns
+        for k, (height, other) in enumerate(
+            zip(self.heights[own].tolist(), self.others[own].tolist(), strict=True)
+        ):
+            found[k] += height
+            found[other] += full - height
+        return found
+
+    def _second(self, row: int, more: Callable[[], int]) -> int:
+        """An outcome with the law of what the first draw leaves over."""
+        numbers, total = self.exact_row(row)
+        shares = self.shares(row)
+        shares[int(self.tops[row])] -= int(self.spares[row])
+        left = [n * WHOLE - share * total for n, share in zip(numbers, shares, strict=False)]
+        sums = list(accumulate(left))
+        prefix = length = 0
 
         def reached(bound: int) -> bool:
+            """Whether a uniform number, of which as many bits are drawn as that takes, is at or above bound / sums[-1]."""
             nonlocal prefix, length
             while True:
-                if prefix * total >= bound << length:
+                if prefix * sums[-1] >= bound << length:
                     return True
-                if (prefix + 1) * total <= bound << length:
+                if (prefix + 1) * sums[-1] <= bound << length:
                     return False
                 prefix = prefix << WORD_BITS | more()
                 length += WORD_BITS
 
-        low, high = 0, len(sums) - 1  # the last sum is 1, which no uniform number reaches
+        low, high = 0, len(sums) - 1  # no uniform number reaches the last sum
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if reached(sums[middle]) else (low, middle)
         return low
 
+    def _plant(self, row: int, shares: Words, spare: int) -> None:
+        """Lay out the columns of one row, whose shares and spare sum to 2^64."""
+        columns = 1 << self.bits
+        full = np.array([WHOLE >> self.bits], dtype=np.uint64)
+        own = slice(row * columns, (row + 1) * columns)
+        heights, others = self.heights[own], self.others[own]
+        heights[: len(shares)] = shares
+        top = int(shares.argmax())
+        is_light = heights < full
+        is_light[top] = False
+        light = np.flatnonzero(is_light)
+        is_light[top] = True
+        heavy = np.append(np.flatnonzero(~is_light), top)
+        # Sums of at most 2^64 − 2^(64−bits): they fit, and so do differences, whichever way they wrap meanwhile.
+        over = heights[heavy] - full
+        over[-1:] += np.uint64(spare)
+        missing, over = np.cumsum(full - heights[light]), np.cumsum(over)
+        others[light] = heavy[np.searchsorted(over, np.append(np.uint64(0), missing[:-1])[: len(light)])]
+        closed = np.searchsorted(missing, over[:-1], side="right")
+        falls = closed < len(missing)
+        heights[heavy] = full
+        heights[heavy[:-1][falls]] += over[:-1][falls] - missing[closed[falls]]
+        others[heavy[:-1]] = heavy[1:]
+        others[top] = top
+        self.tops[row], self.spares[row] = top, spare
 
-def _depth(outcomes: int, rows: int) -> int:
+    def _frozen(self) -> Choices:
+        for array in (self.heights, self.others, self.tops, self.spares):
+            array.setflags(write=False)
+        return self
+
+
+def _empty(rows: int, outcomes: int, exact_row: Callable[[int], Row]) -> Choices:
     if not rows or not outcomes:
         raise SpecificationError("choices: at least one row, and at least one outcome in each.")
-    depth = (outcomes - 1).bit_length()
-    if rows << depth > _MOST:
+    bits = max(1, (outcomes - 1).bit_length())
+    size = rows << bits
+    if size > _MOST:
         raise SpecificationError("choices: more than 2^31 entries; use fewer rows or fewer outcomes.")
-    return depth
-
-
-def _empty(rows: int, depth: int) -> Words:
-    """Room for all trees; the places before the roots belong to nobody."""
-    return np.full(rows << depth, TOP, dtype=np.uint64)
-
-
-def _frozen(tree: Words) -> Words:
-    tree.setflags(write=False)
-    return tree
-
-
-def _plant(tree: Words, depth: int, rows: int, first: int, words: Words) -> None:
-    """Put the sorted words of some rows, from ``first`` on, into the trees."""
-    for level in range(depth):
-        nodes = words[:, (1 << depth - level - 1) - 1 :: 1 << depth - level]
-        start = rows + first << level
-        tree[start : start + nodes.size] = nodes.ravel()
+    heights, others = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
+    spares = np.zeros(rows, dtype=np.uint64)
+    return Choices(rows, bits, heights, others, np.zeros(rows, dtype=np.int64), spares, exact_row)
 
 
 def _checked(entries: Floats, rest: Ints) -> tuple[Floats, Ints]:
@@ -209,44 +258,11 @@ def _checked(entries: Floats, rest: Ints) -> tuple[Floats, Ints]:
     return table, implied
 
 
-def _floors(entries: Floats, rest: Ints) -> Words:
-    """⌊2^64 C_k⌋ for every entry of some rows, exact; 2^64 − 1 where that is 2^64."""
-    here = np.arange(len(rest))
-    left = entries.copy()
-    left[here, rest] = 0.0
-    if not (left.min() >= 0 and left.max() <= 1):  # NaN is neither
-        raise SpecificationError("choices: probabilities are from 0 to 1.")
-    sums: list[Ints] = []
-    implied: list[Ints] = []
-    while left.any() or len(sums) < 2:
-        left *= _ONE
-        whole = np.floor(left)
-        left -= whole
-        digits = whole.astype(np.int64)
-        digits[here, rest] = -digits.sum(axis=1)
-        if not sums:
-            digits[here, rest] += _ONE
-        implied.append(digits[here, rest])
-        sums.append(np.cumsum(digits, axis=1, out=digits))
-    for i in range(len(sums) - 1, 0, -1):
-        sums[i - 1] += sums[i] >> _DIGIT
-        implied[i - 1] += implied[i] >> _DIGIT
-    if implied[0].min() < 0:
-        raise SpecificationError(
-            "choices: the probabilities of a row, without its implied one, sum to more than 1."
-        )
-    high = sums[0].astype(np.uint64)
-    words: Words = (high << np.uint64(_DIGIT)) | (sums[1] & (_ONE - 1)).astype(np.uint64)
-    words[high >= _ONE] = TOP
-    return words
-
-
-def _cumulative(entries: Floats, rest: Ints, row: int) -> Cumulative:
-    """The exact cumulative sums of one row of doubles, over a power of two."""
+def _exact_row(entries: Floats, rest: Ints, row: int) -> Row:
+    """One row of doubles as whole numbers over a power of two."""
     implied = int(rest[row])
-    ratios = [x.as_integer_ratio() for x in entries[row].tolist()]
-    ratios[implied] = (0, 1)
+    ratios = [x.as_integer_ratio() if k != implied else (0, 1) for k, x in enumerate(entries[row].tolist())]
     total = max(bottom for _, bottom in ratios)
     numbers = [top * (total // bottom) for top, bottom in ratios]
     numbers[implied] = total - sum(numbers)
-    return list(accumulate(numbers)), total
+    return numbers, total

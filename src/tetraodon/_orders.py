@@ -1,38 +1,59 @@
 """Random orders: every order of n things with exactly the same probability.
 
-Each place gets a random key and the keys are sorted, which is uniform as long as no two keys are equal. Keys are the
-high bits of random words, and the place rides in the low bits, so that one sort in place does everything; the few runs
-of equal keys are drawn longer until they differ. The order is that of infinitely long keys.
+Each place gets a random key, and the order is that of the keys, as long as they are needed: a byte says which of 256 parts a
+place is in, 32 bits more say where in its part, and the few places of a part whose keys are equal are drawn longer until
+they differ (Rao 1961, Sandelius 1962). Keys that go on for ever would give the same order, and every order of those is as
+likely. Parts are small enough to be sorted near the processor, and the place rides in the low bits of its key, so that one
+sort in place does everything.
 
-Source: derived.
+Source: the two papers; ties derived.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._tables import Ints, Words
 
-MOST = 1 << 40  # places: keys then hold at least 23 bits
-_CHUNK = 8192
+MOST = 1 << 31  # places, which ride below 32 bits of key
+WHOLE = 1 << 16  # places that are sorted at once
+WORKERS = 4
+
+Draw = Callable[[int], Words]
 
 
-def ordered(size: int, draw: Callable[[int], Words]) -> Ints:
+def ordered(size: int, draw: Draw) -> Ints:
     """The numbers 0 to ``size`` − 1 in a random order; ``draw`` gives so many uniform 64-bit words.
 
-    >>> ordered(3, lambda n: np.arange(n, 0, -1, dtype=np.uint64) << np.uint64(32)).tolist()
-    [2, 1, 0]
+    >>> ordered(4, lambda n: np.array([[1, 3], [2, 0]], dtype=np.uint32).view(np.uint64).ravel()).tolist()
+    [3, 0, 2, 1]
     """
-    places = np.uint64((1 << size.bit_length()) - 1)
-    keys = np.empty(size, dtype=np.uint64)
-    for start in range(0, size, _CHUNK):
-        part = keys[start : start + _CHUNK]
-        np.bitwise_and(draw(len(part)), ~places, out=part)
-        part |= np.arange(start, start + len(part), dtype=np.uint64)
+    if size <= WHOLE:
+        return _part(size, draw)
+    parts = draw(-(-size // 8)).view(np.uint8)[:size]
+    order = np.argsort(parts, kind="stable").astype(np.int64, copy=False)
+    ends = np.cumsum(np.bincount(parts, minlength=256)).tolist()
+
+    def mix(start: int, end: int) -> None:
+        order[start:end] = order[start:end][_part(end - start, draw)]
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for _ in pool.map(mix, [0, *ends[:-1]], ends):
+            pass
+    return order
+
+
+def _part(size: int, draw: Draw) -> Ints:
+    bits = np.uint64(size.bit_length())
+    keys = draw(-(-size // 2)).view(np.uint32)[:size].astype(np.uint64)
+    keys <<= bits
+    keys |= np.arange(size, dtype=np.uint64)
     keys.sort()
+    places = np.uint64((1 << int(bits)) - 1)
     tied = np.zeros(size, dtype=np.bool_)
     np.less_equal(keys[1:] ^ keys[:-1], places, out=tied[1:])
     keys &= places
@@ -42,7 +63,7 @@ def ordered(size: int, draw: Callable[[int], Words]) -> Ints:
     return order
 
 
-def _untie(order: Ints, tied: NDArray[np.bool_], draw: Callable[[int], Words]) -> None:
+def _untie(order: Ints, tied: NDArray[np.bool_], draw: Draw) -> None:
     """Put runs of equal keys into the order of longer ones; ``tied`` says which elements equal the one before."""
     among = tied.copy()
     among[:-1] |= tied[1:]

@@ -326,7 +326,7 @@ def shuffled(size: int) -> Ints:
     """The numbers 0 to ``size`` − 1 in a random order, every order with exactly the same probability.
 
     Raises:
-        SpecificationError: a size that is not a count, or above 2^40.
+        SpecificationError: a size that is not a count, or above 2^31.
         Refused: the operating system gives no randomness.
     Source: derived in ``_orders``.
 
@@ -334,7 +334,7 @@ def shuffled(size: int) -> Ints:
     [0, 1, 2, 3, 4]
     """
     if (count := _count(size)) > MOST:
-        raise SpecificationError("size: at most 2^40 can be put in order.")
+        raise SpecificationError("size: at most 2^31 can be put in order.")
     return ordered(count, _row)
 
 

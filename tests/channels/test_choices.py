@@ -1,11 +1,10 @@
-"""Exact sampling from finite laws: the words against exact sums, every word's outcome, completion, and random orders."""
+"""Exact sampling from finite laws: tables against exact laws, the second draw, the drawn law, and random orders."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
 from fractions import Fraction
-from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -15,31 +14,40 @@ from oracle.bits import NeedsMore, given_bits, never, words_of
 from scipy.stats import chi2
 
 from tetraodon import noise
-from tetraodon._choices import TOP, Choices
+from tetraodon._choices import Choices
 from tetraodon._orders import ordered
 from tetraodon.errors import Refused, SpecificationError
 
 F = Fraction
 HUGE = 1 << 64
+ROW0 = np.array([0])
 
 
-def exact_rows(entries: np.ndarray, rest: np.ndarray) -> list[list[Fraction]]:
-    rows = [[F(float(x)) for x in row] for row in entries]
-    for row, k in zip(rows, rest, strict=True):
-        row[k] = F(0)
-        row[k] = 1 - sum(row)
-    return rows
+def exact_row(entries: np.ndarray, rest: int) -> list[Fraction]:
+    row = [F(float(x)) for x in entries]
+    row[rest] = F(0)
+    row[rest] = 1 - sum(row)
+    return row
 
 
-def floors(choices: Choices, row: int) -> list[int]:
-    """The sorted words of one row, read back out of its tree."""
-
-    def walk(place: int, depth: int) -> list[int]:
-        if depth == 0:
-            return []
-        return [*walk(2 * place, depth - 1), int(choices.tree[place]), *walk(2 * place + 1, depth - 1)]
-
-    return walk(choices.n_rows + row, choices.depth)
+def holds(choices: Choices, r: int, law: list[Fraction]) -> None:
+    """The table's chances and the exact remainder together are the law: nothing is statistical here."""
+    columns, full = 1 << choices.bits, HUGE >> choices.bits
+    chances = [0] * columns
+    for k in range(columns):
+        height, other = int(choices.heights[r * columns + k]), int(choices.others[r * columns + k])
+        assert 0 <= height <= full
+        chances[k] += height
+        chances[other] += full - height
+    top, spare = int(choices.tops[r]), int(choices.spares[r])
+    assert chances == choices.shares(r) and choices.heights[r * columns + top] == full
+    chances[top] -= spare
+    assert sum(chances) == HUGE - spare and 0 <= spare <= len(law)
+    law = law + [F(0)] * (columns - len(law))
+    left = [HUGE * p - chance for p, chance in zip(law, chances, strict=True)]
+    assert min(left) >= 0 and sum(left) == spare
+    numbers, total = choices.exact_row(r)
+    assert [F(n, total) for n in numbers] == law[: len(numbers)] and not any(law[len(numbers) :])
 
 
 def chance(total: int) -> st.SearchStrategy[list[float]]:
@@ -50,15 +58,10 @@ def chance(total: int) -> st.SearchStrategy[list[float]]:
 
 @given(chance(9), st.integers(0, 8))
 @settings(max_examples=150, deadline=None)
-def test_words_are_the_floors_of_exact_sums(entries: list[float], at: int) -> None:
-    rest = np.array([at % len(entries)])
-    choices = Choices.exact(np.array([entries]), rest)
-    row = exact_rows(np.array([entries]), rest)[0]
-    sums = list(accumulate(row))
-    wanted = [min(HUGE * s // 1, TOP) for s in sums[:-1]]
-    assert floors(choices, 0) == wanted + [TOP] * ((1 << choices.depth) - 1 - len(wanted))
-    told, total = choices.cumulative(0)
-    assert [F(s, total) for s in told] == sums and sums[-1] == 1
+def test_doubles_are_laid_out_exactly(entries: list[float], at: int) -> None:
+    rest = at % len(entries)
+    choices = Choices.exact(np.array([entries]), np.array([rest]))
+    holds(choices, 0, exact_row(np.array(entries), rest))
 
 
 @given(st.lists(st.lists(st.integers(0, 2**70), min_size=1, max_size=6).filter(any), min_size=1, max_size=4))
@@ -66,79 +69,98 @@ def test_words_are_the_floors_of_exact_sums(entries: list[float], at: int) -> No
 def test_whole_numbers_of_any_total_and_length(rows: list[list[int]]) -> None:
     choices = Choices.of(rows)
     for r, row in enumerate(rows):
-        sums = list(accumulate(F(n, sum(row)) for n in row))
-        assert floors(choices, r)[: len(row) - 1] == [min(HUGE * s // 1, TOP) for s in sums[:-1]]
-        edges = {w for s in sums for w in range(int(HUGE * s) - 2, int(HUGE * s) + 3) if 0 <= w <= TOP}
-        for word in edges:
-            low, high = F(word, HUGE), F(word + 1, HUGE)
-            least, most = sum(s <= low for s in sums), sum(s < high for s in sums)
-            words = words_of(word)
-            if least == most:
-                assert choices.outcomes(np.array([r]), words, given_bits(0, 0, 0)).tolist() == [least]
-            else:  # several outcomes begin with this word: which, the next bits say
-                first = choices.outcomes(np.array([r]), words, lambda: 0).tolist()
-                last = choices.outcomes(np.array([r]), words, lambda: TOP).tolist()
-                assert least <= first[0] <= last[0] <= most and row[first[0]] and row[last[0]]
+        holds(choices, r, [F(n, sum(row)) for n in row])
+
+
+@pytest.mark.parametrize(
+    ("entries", "rest"),
+    [
+        ([0.0], 0), ([1.0], 0), ([1.0, 0.0], 0), ([1.0, 0.0], 1), ([0.0, 1.0, 0.0, 0.0], 2), ([0.5, 0.5, 0.0], 2),
+        ([0.25] * 4, 1), ([0.125] * 8, 0), ([1 / 3] * 3, 0), ([0.1] * 10, 9), ([0.1] * 9 + [0.0], 9),
+        ([1 - 2.0**-53, 2.0**-53, 0.0], 2), ([1 - 2.0**-53, 2.0**-53 - 2.0**-106, 0.0], 2), ([2.0**-64] * 8, 3),
+        ([1 - 2.0**-53, 2.0**-54, 2.0**-55, 2.0**-1074, 0.0], 4), ([2.0**-1074] * 5, 2),
+    ],
+)  # fmt: skip
+def test_laws_at_the_edges_are_laid_out_exactly(entries: list[float], rest: int) -> None:
+    choices = Choices.exact(np.array([entries]), np.array([rest]))
+    holds(choices, 0, exact_row(np.array(entries), rest))
 
 
 def test_every_law_on_a_grid_of_words_is_exact() -> None:
-    """A row of sixteenths: words that begin with the same four bits are counted, all 16 of them, at both ends."""
-    rows = [[1, 0, 5, 10], [0, 0, 0, 16], [16, 0, 0, 0], [4, 4, 4, 4], [0, 3, 13, 0]]
+    """Rows of sixteenths: of words that begin with each of the 16 groups of four bits, as many give each outcome."""
+    rows = [[1, 0, 5, 10], [0, 0, 0, 16], [16, 0, 0, 0], [4, 4, 4, 4], [0, 3, 13, 0], [7, 7, 1, 1]]
     choices = Choices.of(rows)
     for r, row in enumerate(rows):
-        for extra in (1, (1 << 60) - 1):
+        for extra in (16, (1 << 60) - 1):
             words = np.array([(k << 60) + extra for k in range(16)], dtype=np.uint64)
-            found = choices.outcomes(np.full(16, r), words, lambda: 0)
+            found = choices.outcomes(np.full(16, r), words, never)
             assert np.bincount(found, minlength=4).tolist() == row
 
 
-def test_an_undecided_word_is_completed_exactly() -> None:
-    """p_0 = 2^-70: the word 0 is undecided, and the next 64 bits decide in the exact proportion."""
-    choices = Choices.exact(np.array([[2.0**-70, 0.0]]), np.array([1]))
-    row, word = np.array([0]), words_of(0)
+def test_spare_chances_are_drawn_again_exactly() -> None:
+    """Thirds: each has ⌊2^64/3⌋ chances, and the one that is over is a third of a chance for each."""
+    thirds = Choices.of([[1, 1, 1]])
+    assert thirds.spares.tolist() == [1] and sorted(thirds.shares(0)) == [
+        0,
+        HUGE // 3,
+        HUGE // 3,
+        HUGE // 3 + 1,
+    ]
+    word = words_of(int(thirds.tops[0]) << 62)
     with pytest.raises(NeedsMore):
-        choices.outcomes(row, word, given_bits())
-    for more, outcome in ((0, 0), ((1 << 58) - 1, 0), (1 << 58, 1), (TOP, 1)):
-        assert choices.outcomes(row, word, given_bits(more)).tolist() == [outcome]
-    assert choices.outcomes(row, words_of(1), never).tolist() == [1]
-    third = Choices.of([[1, 2]])  # 1/3 is undecided at 0101…, and again and again while the bits go on so
-    word = words_of(HUGE // 3)
-    assert third.outcomes(row, word, given_bits(HUGE // 3, HUGE // 3, 0)).tolist() == [0]
-    assert third.outcomes(row, word, given_bits(HUGE // 3, HUGE // 3, TOP)).tolist() == [1]
+        thirds.outcomes(ROW0, word, given_bits())
+    third = HUGE // 3  # 0101…: undecided for as long as the bits go on so
+    for bits, outcome in (
+        ((0,), 0), ((third - 1,), 0), ((third, third - 1), 0), ((third, third, third + 1), 1), ((third + 1,), 1),
+        ((2 * third, 2 * third), 1), ((2 * third + 1,), 2), ((HUGE - 1,), 2),
+    ):  # fmt: skip
+        more = given_bits(*bits, 0, 0) if outcome == 0 else given_bits(*bits, HUGE - 1, HUGE - 1)
+        if bits == (2 * third, 2 * third):
+            more = given_bits(*bits, 0)
+        assert thirds.outcomes(ROW0, word, more).tolist() == [outcome]
+    assert thirds.outcomes(ROW0, word + np.uint64(1), never).tolist() == [int(thirds.tops[0])]
+
+
+def test_an_outcome_rarer_than_any_word_keeps_its_probability() -> None:
+    """p_0 = 2^-70 is 2^-6 of the one spare chance."""
+    choices = Choices.exact(np.array([[2.0**-70, 0.0]]), np.array([1]))
+    word = words_of(int(choices.tops[0]) << 63)
+    assert choices.spares.tolist() == [1]
+    for more, outcome in ((0, 0), ((1 << 58) - 1, 0), (1 << 58, 1), (HUGE - 1, 1)):
+        assert choices.outcomes(ROW0, word, given_bits(more)).tolist() == [outcome]
 
 
 def test_outcomes_of_probability_zero_never_come() -> None:
-    """Also not at the first, the last, and the boundary words, however they are completed."""
-    rows = [[0, 1, 0, 0, 1, 0], [0, 0, 0, 0, 0, 7], [3, 0, 0, 0, 0, 0]]
+    """Also not at the first and last words of every column, nor by a second draw."""
+    rows = [[0, 1, 0, 0, 1, 0], [0, 0, 0, 0, 0, 7], [3, 0, 0, 0, 0, 0], [0, 5, 0, 2, 0, 0]]
     choices = Choices.of(rows)
-    words = words_of(0, 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, TOP - 1, TOP)
+    words = words_of(*(w % HUGE for k in range(9) for w in range((k << 61) - 3, (k << 61) + 4)))
     for r, row in enumerate(rows):
-        for more in (0, TOP, 1 << 63):
+        for more in (0, HUGE - 1, 1 << 63):
             found = choices.outcomes(np.full(len(words), r), words, lambda more=more: more)
             assert all(row[k] for k in found.tolist())
 
 
-def test_one_outcome_needs_no_bits_of_its_word() -> None:
+def test_one_outcome_is_certain() -> None:
     choices = Choices.exact(np.array([[0.0], [1.0]]), np.array([0, 0]))
-    assert choices.depth == 0
-    assert choices.outcomes(np.array([0, 1]), words_of(5, 0), never).tolist() == [0, 0]
-    assert choices.outcomes(np.array([0]), words_of(TOP), lambda: TOP).tolist() == [0]
+    words = words_of(5, 0, HUGE - 1, 1 << 63)
+    for row in (0, 1):
+        assert choices.outcomes(np.full(4, row), words, lambda: 0).tolist() == [0] * 4
 
 
 def test_rows_do_not_mix() -> None:
-    """Each row answers as it would alone, in tables of several blocks too."""
+    """Each row is laid out as it would be alone, in tables of several blocks too."""
     rng = np.random.default_rng(5)
-    entries = rng.random((700, 300)) ** 20
+    entries = rng.random((900, 1300)) ** 20
     entries /= entries.sum(axis=1, keepdims=True)
     rest = entries.argmax(axis=1)
     choices = Choices.exact(entries, rest)
-    words = rng.integers(0, TOP, 50, dtype=np.uint64, endpoint=True)
-    for r in (0, 1, 436, 437, 699):
+    words = rng.integers(0, HUGE - 1, 50, dtype=np.uint64, endpoint=True)
+    for r in (0, 1, 805, 806, 807, 899):
+        holds(choices, r, exact_row(entries[r], int(rest[r])))
         alone = Choices.exact(entries[r : r + 1], rest[r : r + 1])
-        assert floors(choices, r) == floors(alone, 0)
+        assert np.array_equal(choices.heights[r << 11 : (r + 1) << 11], alone.heights)
         found = choices.outcomes(np.full(50, r), words, never)
-        sums = np.cumsum(entries[r])
-        assert (found == np.searchsorted(sums, words / 2.0**64, side="right")).mean() > 0.9
         assert (found == alone.outcomes(np.zeros(50, np.int64), words, never)).all()
 
 
@@ -147,11 +169,11 @@ def test_the_table_may_change_afterwards() -> None:
     entries, rest = np.array([[0.25, 0.75]]), np.array([1])
     choices = Choices.exact(entries, rest)
     entries[0, 0], rest[0] = 0.5, 0
-    assert choices.cumulative(0) == ([1, 4], 4)
+    assert choices.exact_row(0) == ([1, 3], 4)
     entries.setflags(write=False)
     kept = Choices.exact(entries, rest)
-    assert kept.cumulative.args[0] is entries  # type: ignore[attr-defined]
-    assert not choices.tree.flags.writeable
+    assert kept.exact_row.args[0] is entries  # type: ignore[attr-defined]
+    assert not any(a.flags.writeable for a in (choices.heights, choices.others, choices.tops, choices.spares))
 
 
 @pytest.mark.parametrize(
@@ -227,40 +249,64 @@ def test_an_order_holds_every_place_once(size: int) -> None:
     assert order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(size))
 
 
+def _halves(keys: list[int]) -> np.ndarray:
+    """Words whose 32-bit halves are these keys."""
+    return np.array(keys + [0] * (len(keys) % 2), dtype=np.uint32).view(np.uint64)
+
+
 def test_equal_keys_are_drawn_longer() -> None:
     """Six places, keys that tie in two runs; the first longer keys tie again and are drawn anew."""
-    first = [5, 9, 5, 9, 1, 9]
     longer = [
         [7, 8, 3, 3, 4],
         [7, 6, 3, 2, 1],
     ]  # of places 0, 2 (run of 5) and 1, 3, 5 (run of 9), in key order
+    supply = iter([_halves([5, 9, 5, 9, 1, 9]), *(np.array(keys, dtype=np.uint64) for keys in longer)])
     asked: list[int] = []
 
     def draw(count: int) -> np.ndarray:
         asked.append(count)
-        keys = [k << 32 for k in first] if len(asked) == 1 else longer[len(asked) - 2]
-        return np.array(keys, dtype=np.uint64)
+        return next(supply)
 
     assert ordered(6, draw).tolist() == [4, 2, 0, 5, 3, 1]
-    assert asked == [6, 5, 5]
+    assert asked == [3, 5, 5]
 
 
 def test_ties_leave_no_trace_of_the_places() -> None:
     """With one bit of key, nearly all places tie: every order of three must still be as likely."""
-    rng = np.random.default_rng(3)
+    made = np.random.default_rng(3)
 
     def once() -> tuple[int, ...]:
-        shifts = iter([63])
-        return tuple(
-            ordered(3, lambda n: rng.integers(0, 8, n, np.uint64) << np.uint64(next(shifts, 60))).tolist()
-        )
+        supply = iter([_halves(made.integers(0, 2, 3).tolist())])
+
+        def draw(count: int) -> np.ndarray:
+            first = next(supply, None)
+            return made.integers(0, 8, count, dtype=np.uint64) if first is None else first
+
+        return tuple(ordered(3, draw).tolist())
 
     seen = Counter(once() for _ in range(24_000))
     assert len(seen) == 6
     assert sum((n - 4000) ** 2 / 4000 for n in seen.values()) < chi2.isf(1e-9, 5)
 
 
-@pytest.mark.parametrize("size", [-1, 2.5, True, 2**40 + 1, "3"])
+def test_large_orders_go_through_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With parts from three places on, every order of three is as likely."""
+    monkeypatch.setattr("tetraodon._orders.WHOLE", 2)
+    seen = Counter(tuple(noise.shuffled(3).tolist()) for _ in range(240))
+    assert set(seen) == set(itertools.permutations(range(3)))
+    assert sum((n - 40) ** 2 / 40 for n in seen.values()) < chi2.isf(1e-9, 5)
+
+
+def test_a_large_order_is_mixed() -> None:
+    """Where the first and the last places of 100,000 end up, and which of neighbours comes first: within 1e-9."""
+    order = noise.shuffled(100_000)
+    where = np.argsort(order)
+    for part in (where[:1000], where[-1000:], order[:1000], order[-1000:]):
+        assert abs(part.mean() - 49_999.5) < 6.2 * 28_867.5 / 1000**0.5
+    assert abs((where[1:] > where[:-1]).mean() - 0.5) < 6.2 * (1 / 12 / 100_000) ** 0.5
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, True, 2**31 + 1, "3"])
 def test_orders_have_a_count(size: object) -> None:
     with pytest.raises(SpecificationError, match="size"):
         noise.shuffled(size)  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from fractions import Fraction
 from math import log
 from pathlib import Path
@@ -56,9 +55,12 @@ def test_c31_rows_sum_to_one_exactly_and_epsilon_is_that_of_the_table_drawn_from
     told = channel.epsilon(td.Full())
     ratios = [a[z] / b[z] for a in rows for b in rows for z in range(5)]
     assert log(max(ratios)) <= told <= log(max(ratios)) + 1e-11
-    for r, row in enumerate(rows):  # the sampler's words are the floors of these very sums
-        sums, total = law._choices.cumulative(r)
-        assert [Fraction(s, total) for s in sums] == [sum(row[: k + 1], Fraction(0)) for k in range(5)]
+    for r, row in enumerate(
+        rows
+    ):  # the sampler's chances are these very numbers, cut off, and a remainder of less than 5
+        assert [Fraction(n, law._choices.exact_row(r)[1]) for n in law._choices.exact_row(r)[0]] == row
+        cut = [2**64 * p - share for p, share in zip(row, law._choices.shares(r)[:5], strict=True)]
+        assert all(-5 < c < 1 for c in cut) and sum(cut) == 0
 
 
 def test_c31_an_entry_of_solver_size_beside_a_zero_has_no_finite_epsilon() -> None:
@@ -85,8 +87,8 @@ def test_c32_an_output_less_likely_than_any_word_is_still_there() -> None:
     """2^-200 is not rounded away: it comes when the bits say so."""
     law = Law.of([[1.0, 2.0**-200]])
     assert law.exact_row(0)[1] == Fraction(1, 2**200)
-    first, word = np.array([0]), np.array([2**64 - 1], dtype=np.uint64)
-    ends = {int(law._choices.outcomes(first, word, more)[0]) for more in (lambda: 0, lambda: 2**64 - 1)}
+    first, spare = np.array([0]), np.array([int(law._choices.tops[0]) << 63], dtype=np.uint64)
+    ends = {int(law._choices.outcomes(first, spare, more)[0]) for more in (lambda: 0, lambda: 2**64 - 1)}
     assert ends == {0, 1}
 
 
@@ -102,7 +104,7 @@ def test_c32_no_float_generator_draws_rows(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(noise, "_entropy", spy)
     state = np.random.get_state()[1].tolist()  # type: ignore[index]
     apply(QUARTERS, {"v": np.zeros(1000, np.int64)})
-    assert sum(asked) >= 2000  # a word to draw each row, a word to place it
+    assert sum(asked) >= 1500  # a word to draw each row, half a word to place it
     assert np.random.get_state()[1].tolist() == state  # type: ignore[index]
 
 
@@ -127,10 +129,6 @@ def test_c33_without_permanent_answers_every_row_is_drawn_anew() -> None:
     """The same row released each day tells more each day: that is what the charge per row is for."""
     rows = {"v": [0] * 64}
     assert len(set(apply(QUARTERS, rows)["v"].to_pylist())) > 1
-    assert (
-        Counter(apply(QUARTERS, rows)["v"].to_pylist()) != Counter(apply(QUARTERS, rows)["v"].to_pylist())
-        or True
-    )
 
 
 # Constant and dictionary-encoded columns
@@ -244,16 +242,16 @@ def test_the_order_of_the_output_does_not_depend_on_the_order_of_the_input() -> 
     wide = td.Domain(v=td.Integer(0, 999))
     honest = Channel.of_matrix(np.eye(1000), wide)
     table = {"v": np.arange(1000), "r": np.arange(1000)}
-    firsts: Counter[int] = Counter()
-    for _ in range(12):
+    firsts = set()
+    for _ in range(4):
         found = apply(honest, table, keep=["r"])
         values, kept = found["v"].to_numpy(), found["r"].to_numpy()
         assert np.array_equal(values, kept) and len(set(values.tolist())) == 1000
         # Both correlations have a standard deviation of 1/31.6; at 1e-9 they stay within 6.2 of them.
         assert abs(np.corrcoef(values, np.arange(1000))[0, 1]) < 6.2 / 31.6
         assert abs(np.corrcoef(values[1:], values[:-1])[0, 1]) < 6.2 / 31.6
-        firsts[int(values[0])] += 1
-    assert max(firsts.values()) < 6
+        firsts.add(int(values[0]))
+    assert len(firsts) > 1  # one and the same with probability 10^-9
 
 
 def test_two_runs_differ() -> None:

@@ -13,6 +13,7 @@ data. Columns kept beside them are rebuilt without their dictionaries and leave 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 # Rows drawn at a time: what a law works with on the way then stays in the second cache.
 CHUNK = 1 << 15
+WORKERS = 4
 TEXT_BYTES = 1 << 31
 
 
@@ -253,6 +255,11 @@ class _Run:
         each = dict(zip(self.domain, self.domain.decode(cells), strict=True))
         return [t.channel.law.draw(t.channel.domain.encode([each[n] for n in t.names])) for t in self.targets]
 
+    def fill(self, room: Sequence[NDArray[Any]], cells: NDArray[Any], start: int) -> None:
+        """Draw for the next few rows, into the place of each channel."""
+        for held, found in zip(room, self.draw(cells[start : start + CHUNK]), strict=True):
+            held[start : start + CHUNK] = found
+
     def beside(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
         """The cells of each attribute that is shown."""
         if not self.shown:
@@ -265,13 +272,21 @@ def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]
     """An independent draw for each row."""
     cells: list[list[NDArray[Any]]] = [[] for _ in (*run.targets, *run.shown)]
     beside: list[list[Any]] = [[] for _ in range(kept)]
-    for part in read:
-        room = [np.empty(len(part.cells), dtype=_narrow(size)) for size in run.sizes]
-        for start in range(0, len(part.cells), CHUNK):
-            for held, found in zip(room, run.draw(part.cells[start : start + CHUNK]), strict=True):
-                held[start : start + CHUNK] = found
-        _collect(cells, [*room, *run.beside(part.cells)])
-        _collect(beside, part.kept)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        waiting: list[Future[None]] = []
+        for part in read:
+            room = [np.empty(len(part.cells), dtype=_narrow(size)) for size in run.sizes]
+            # While a batch is drawn the next one is read, but not the one after it.
+            behind = waiting
+            waiting = [
+                pool.submit(run.fill, room, part.cells, start) for start in range(0, len(part.cells), CHUNK)
+            ]
+            for each in behind:
+                each.result()
+            _collect(cells, [*room, *run.beside(part.cells)])
+            _collect(beside, part.kept)
+        for each in waiting:
+            each.result()
     return [np.concatenate(parts) for parts in cells], beside
 
 
