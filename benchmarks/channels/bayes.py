@@ -14,7 +14,7 @@ from tetraodon.channels import least_leaking
 
 from .common import Instance, Results, Solver, interleaved, options, paris, ratio, square
 from .least_leaking import budgets
-from .peers import qif_bayes
+from .peers import qif_bayes, warm
 
 MAKERS: dict[str, Callable[[], Instance]] = {
     "10": lambda: square(10),
@@ -59,6 +59,7 @@ def main() -> None:
     ]
     results = Results("bayes", TEXT.format(rounds=told.rounds, limit=told.limit), columns, told.out)
     ours(square(4), 90)
+    warm()
     for name in told.only:
         try:
             instance = MAKERS[name]()

@@ -18,7 +18,7 @@ from tetraodon.channels import least_distortion, planar_geometric, planar_laplac
 from tetraodon.channels.geometry import Geometry
 
 from .common import Results, Solver, Timed, interleaved, options, ratio, unit_grid
-from .peers import clarabel_least_distortion, qif_least_distortion, qif_planar, realised
+from .peers import clarabel_least_distortion, qif_least_distortion, qif_planar, realised, warm
 
 CASES = ("5", "5-uneven", "7", "7-uneven", "10", "10-uneven", "12", "12-uneven", "15", "20")
 HIGHS = ("5", "5-uneven", "7", "7-uneven")
@@ -105,7 +105,7 @@ def planar(told: Any) -> None:
                     f"{realised(theirs, cost):.6f}", f"{abs(theirs.sum(axis=1) - 1).max():.0e}",
                     float((theirs * cost).sum() / len(cost)),
                 )  # fmt: skip
-            except ImportError:
+            except NameError:
                 other = ("qif is not installed", "", 0.0)
             exactly = f"{float(channel.epsilon_per('km')):.9f}"
             results.add(f"{n}×{n}", kind, exactly, "0 (exact)", channel.distortion(even), *other)
@@ -123,6 +123,7 @@ def main() -> None:
     )
     domain, prior = case("5")
     ours(domain, prior, "auto")
+    warm()
     for name in told.only:
         found = compare(name, told.rounds, told.limit)
         mine, formula, n = found["ours"], found["tight"], found["ours"].numbers

@@ -14,7 +14,7 @@ from typing import Any
 from tetraodon.channels import least_leaking
 
 from .common import Instance, Results, Solver, interleaved, options, paris, ratio, square
-from .peers import clarabel_least_leaking
+from .peers import clarabel_least_leaking, warm
 
 BUDGETS = {"square": (30, 60, 90, 150, 173, 212), "100": (30, 90, 173), "paris": (150, 300, 518, 1150)}
 MAKERS: dict[str, Callable[[], Instance]] = {
@@ -68,8 +68,8 @@ def main() -> None:
         "ratio",
     ]
     results = Results("least-leaking", TEXT.format(rounds=told.rounds, limit=told.limit), columns, told.out)
-    warm = square(4)
-    ours(warm, 90)
+    ours(square(4), 90)
+    warm()
     for name in told.only:
         try:
             instance = MAKERS[name]()
@@ -92,7 +92,7 @@ def main() -> None:
             results.add(
                 instance.name, f"{joint.shape[1]} × {cost.shape[1]}", budget, n.get("value"), n.get("bound"),
                 f"{n['gap']:.1e}" if n else None, n.get("error"), mine.text(10 * told.limit), f"{mine.peak:.2f}",
-                other.numbers.get("value") if other else None, other.text(told.limit) if other else None,
+                other.numbers.get("value") if other else None, other.numbers.get("status") if other else None, other.text(told.limit) if other else None,
                 ratio(mine, other, told.limit) if other else None,
             )  # fmt: skip
             results.keep()
