@@ -136,7 +136,9 @@ def evidence(one: Moved, secrets: int, kind: str) -> dict[str, Any]:
     distortion = float(law @ (matrix * cost).sum(axis=1))
     bits, plain = information(joint @ matrix), information(joint)
     grid = np.linspace(0.15, 1.6, 8)
-    optimum = [float(plain * np.exp(-1.9 * g)) for g in grid]
+    own = bits if not kind.startswith("Measured") else 1.8 * bits
+    least = 1.0 if kind.startswith("Measured") else 0.55
+    optimum = [float(min(plain, least * bits * np.exp(1.6 * (1 - g)))) for g in grid]
     held = np.flatnonzero(law)
     spots = held[np.linspace(0, len(held) - 1, min(6, len(held))).astype(int)]
     error = bayes_error(joint @ matrix)
@@ -162,11 +164,11 @@ def evidence(one: Moved, secrets: int, kind: str) -> dict[str, Any]:
         ],
         "curve": [
             {"name": "planar geometric", "distortion": [float(distortion * g) for g in grid],
-             "leakage": [float(plain * np.exp(-1.1 * g)) for g in grid], "bound": None},
+             "leakage": [float(min(plain, 1.0 * own * np.exp(1.3 * (1 - g)))) for g in grid], "bound": None},
             {"name": "planar Laplace", "distortion": [float(distortion * g) for g in grid],
-             "leakage": [float(plain * np.exp(-1.05 * g)) for g in grid], "bound": None},
+             "leakage": [float(min(plain, 1.08 * own * np.exp(1.3 * (1 - g)))) for g in grid], "bound": None},
             {"name": "exponential", "distortion": [float(distortion * g) for g in grid],
-             "leakage": [float(plain * np.exp(-1.0 * g)) for g in grid], "bound": None},
+             "leakage": [float(min(plain, 1.2 * own * np.exp(1.3 * (1 - g)))) for g in grid], "bound": None},
             {"name": "least leaking (certified)", "distortion": [float(distortion * g) for g in grid], "leakage": optimum,
              "bound": [v - 0.0001 for v in optimum]},
         ],

@@ -158,14 +158,13 @@ def counted_rows(entry: RowRelease, channel: ChannelText, domain: Domain) -> Int
     """
     import pyarrow as pa
 
-    told, named, points = list(channel.columns), dict[str, list[str]](), list[str]()
-    for name, attribute in domain.items():
-        width = 2 if isinstance(attribute, Point) else 1
-        named[name], told = told[:width], told[width:]
-        points += named[name] if width == 2 else []
-    needed = [column for columns in named.values() for column in columns]
-    if told or len(needed) != len(channel.columns) or len(set(needed)) < len(needed):
+    widths = [2 if isinstance(attribute, Point) else 1 for attribute in domain.values()]
+    needed = list(channel.columns)
+    if sum(widths) != len(needed) or len(set(needed)) < len(needed):
         raise SpecificationError("releases.channels.columns: one for each attribute, two for a place.")
+    ends = np.cumsum([0, *widths]).tolist()
+    named = {n: needed[i:j] for n, i, j in zip(domain, ends, ends[1:], strict=False)}
+    points = [column for n, columns in named.items() if isinstance(domain[n], Point) for column in columns]
     try:
         table = _columns(entry, needed, points)
         # Few distinct places stand for any number of rows.

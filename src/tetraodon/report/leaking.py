@@ -17,11 +17,15 @@ BEST = COLOURS[3]
 VISIBLE = 0.012  # of the height of the chart
 
 
-def leaking(channel: ChannelText) -> tuple[Any, str, tuple[str, ...]] | None:
-    """The chart, what it shows, and what is to be said below it; None where no curve was published."""
+def leaking(channel: ChannelText, is_share: bool) -> tuple[Any, str, tuple[str, ...]] | None:
+    """The chart, what it shows, and what is to be said below it; None where no curve was published.
+
+    Args:
+        is_share: whether a distance is the share of values that change.
+    """
     import altair as alt
 
-    evidence = channel.evidence
+    evidence, along = channel.evidence, _along(channel, is_share)
     lines = [] if evidence is None else [line for line in evidence.curve if line.distortion]
     if evidence is None or not lines:
         return None
@@ -41,7 +45,7 @@ def leaking(channel: ChannelText) -> tuple[Any, str, tuple[str, ...]] | None:
         field="d",
         type="quantitative",
         scale=alt.Scale(domain=[0, right], nice=False),
-        axis=alt.Axis(title=_along(channel), format=",~r", tickCount=4),
+        axis=alt.Axis(title=along, format="~%" if is_share else ",~r", tickCount=4),
     )
     y = alt.Y(
         field="b",
@@ -66,7 +70,7 @@ def leaking(channel: ChannelText) -> tuple[Any, str, tuple[str, ...]] | None:
     chart = alt.layer(*layers).properties(
         width=round(WIDTH - room), height=HEIGHT, padding={"left": 2, "top": 6, "bottom": 2, "right": 4}
     )
-    return chart, _label(channel, evidence, lines), _notes(lines, top)
+    return chart, _label(channel, evidence, lines, along), _notes(lines, top)
 
 
 def _own(evidence: ChannelEvidence) -> list[tuple[float, float]]:
@@ -75,7 +79,9 @@ def _own(evidence: ChannelEvidence) -> list[tuple[float, float]]:
     return [(evidence.distortion, evidence.attack.bits)]
 
 
-def _along(channel: ChannelText) -> str:
+def _along(channel: ChannelText, is_share: bool) -> str:
+    if is_share:
+        return "share of the rows changed"
     return f"expected distance ({short(channel.unit, 16)})" if channel.unit else "expected distance"
 
 
@@ -140,7 +146,7 @@ def _tags(
     return alt.layer(*layers)
 
 
-def _label(channel: ChannelText, evidence: ChannelEvidence, lines: Sequence[Line]) -> str:
+def _label(channel: ChannelText, evidence: ChannelEvidence, lines: Sequence[Line], along: str) -> str:
     told = []
     for line in lines:
         d, b = min(zip(line.distortion, line.leakage, strict=True))
@@ -152,7 +158,7 @@ def _label(channel: ChannelText, evidence: ChannelEvidence, lines: Sequence[Line
     own = "".join(
         f" This release: {number(b)} bits at {of_unit(number(d), channel.unit)}." for d, b in _own(evidence)
     )
-    return f"Bits that one row tells against {_along(channel)}: {listed(told, 6)}.{own}"
+    return f"Bits that one row tells against {along}: {listed(told, 6)}.{own}"
 
 
 def _notes(lines: Sequence[Line], top: float) -> tuple[str, ...]:

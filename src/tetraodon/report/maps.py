@@ -20,7 +20,7 @@ from .svg import INK, MUTED
 from .words import exactly, minus, safe, short
 
 WIDTH = 460
-TALLEST = 400
+TALLEST = 340
 MOST = 4096  # rectangles on one map
 GROUND, EDGE = "#f4f3ef", "#c9cdd0"
 LETTER = 6.0
@@ -187,7 +187,7 @@ def _ticks(field: Field, side: int, window: Window, at: tuple[float, float]) -> 
         high = min(low + span, low + field.step[axis] * field.shape[axis])
         while value <= high + 1e-9 * span:
             place = (value - low) / span * pixels
-            told = _coordinate(value, digits, axis) if field.is_map else minus(f"{value + 0.0:,.{digits}f}")
+            told = coordinate(value, digits, axis) if field.is_map else minus(f"{value + 0.0:,.{digits}f}")
             if axis == 0:
                 y = at[1] + height - place
                 parts += [line(at[0] - 4, y, at[0], y), text(at[0] - 7, y + 4, told, "end")]
@@ -205,10 +205,10 @@ def _ticks(field: Field, side: int, window: Window, at: tuple[float, float]) -> 
     return "".join(parts)
 
 
-def _coordinate(value: float, digits: int, axis: int) -> str:
+def coordinate(value: float, digits: int, axis: int) -> str:
     """Degrees with their side of the world.
 
-    >>> _coordinate(40.75, 2, 0), _coordinate(-73.9, 1, 1), _coordinate(0.0, 0, 1)
+    >>> coordinate(40.75, 2, 0), coordinate(-73.9, 1, 1), coordinate(0.0, 0, 1)
     ('40.75° N', '73.9° W', '0°')
     """
     told = f"{abs(value):.{digits}f}"
@@ -255,10 +255,10 @@ def _legend(told: Shades, unit: str, at: tuple[float, float]) -> str:
     return "".join(parts)
 
 
-def strip(told: Shades, unit: str, at: tuple[float, float]) -> str:
-    """Classes side by side, each with what it holds below."""
+def strip(told: Shades, unit: str, at: tuple[float, float], nothing: str = "none") -> str:
+    """Classes side by side, each with what it holds below; ``nothing`` names the ground."""
     parts, x = [text(at[0], at[1], unit)], at[0]
-    for colour, label in ((GROUND, "none"), *zip(told.colours, told.labels, strict=True)):
+    for colour, label in ((GROUND, nothing), *zip(told.colours, told.labels, strict=True)):
         width = max(34.0, LETTER * len(label) + 8)
         edge = f' stroke="{EDGE}"' if colour == GROUND else ""
         parts.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..attributes import Categorical
 from ..exact import show
 from ..release import number
 from .account import ledger_name
@@ -24,7 +25,7 @@ SOURCES = {
     "private": "These very rows: its probabilities depend on all of them.",
 }
 MEANS = (
-    "what is found for one attacker, who knows how often each secret goes with each value and sees one row, on these rows "
+    "found for one attacker, who knows how often each secret goes with each value and sees one row, on these rows "
     "alone. It bounds no other attacker and no other knowledge."
 )
 HIDDEN = (
@@ -48,20 +49,37 @@ def asked_rows(entry: RowRelease) -> str:
     return clean(f"{told}; {listed(entry.kept, 12)} unchanged." if entry.kept else f"{told}.")
 
 
-def distance(entry: RowRelease) -> tuple[str, str]:
+def distance(entry: RowRelease, seen: Sequence[Reported]) -> tuple[str, str]:
     """How far values move, in HTML, and for whose values; for the table of releases."""
     told, priors = [], []
-    for channel in entry.channels:
-        evidence = channel.evidence
+    for one in seen:
+        channel, evidence = one.channel, one.channel.evidence
         if evidence is None or evidence.distortion is None:
             continue
-        far = f"about {safe(of_unit(number(evidence.distortion), channel.unit))} away"
+        far = safe(f"about {_far(one, evidence.distortion)}{' changed' if one.is_share else ' away'}")
         whose = "" if len(entry.channels) == 1 else f"{safe(listed(channel.attributes, 3))} "
         told.append(f'<span class="far">{whose}{far}</span>')
         priors.append(evidence.prior)
     if not told:
         return "not published" if any(c.is_private for c in entry.channels) else "–", ""
-    return "".join(told), safe(f"on average, for {listed(list(dict.fromkeys(priors)), 3)}")
+    return "".join(told), safe(listed([_over(prior) for prior in dict.fromkeys(priors)], 3))
+
+
+def _far(seen: Reported, amount: float) -> str:
+    """An expected distance; where values are equally far from each other, the share of those that change."""
+    if seen.is_share:
+        return percent(amount)
+    steps = isinstance(next(iter(seen.ground.domain.values())), Categorical)
+    return of_unit(number(amount), seen.channel.unit or ("steps" if steps else ""))
+
+
+def _over(prior: str) -> str:
+    """Whose values an expected distance is of.
+
+    >>> _over("uniform over 9 cells"), _over("a released histogram")
+    ('on average if values were uniform over 9 cells', 'on average over a released histogram')
+    """
+    return f"on average if values were {prior}" if prior.startswith("uniform") else f"on average over {prior}"
 
 
 def no_bound(entry: RowRelease) -> str:
@@ -105,7 +123,7 @@ def _place(prefix: str, seen: Reported, several: bool, document: Document, facts
     """One channel: plain words, figures, rows of it, evidence."""
     channel = seen.channel
     figures = [picture(seen, document.policy.domain, prefix)]
-    curve = leaking(channel)
+    curve = leaking(channel, seen.is_share)
     if curve is not None:
         chart, label, notes = curve
         said = "".join(f" <span>{safe(note)}</span>" for note in notes)
@@ -114,7 +132,7 @@ def _place(prefix: str, seen: Reported, several: bool, document: Document, facts
             f"the dot is this release.{said}</figcaption></figure>"
         )
     head = f'<h4 class="place">{safe(seen.title)}: {safe(channel.name)}</h4>\n' if several else ""
-    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in _channel(channel))
+    told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in _channel(seen))
     return (
         f'<div class="channel">\n{head}{_words(channel)}<div class="figures">\n{"".join(figures)}\n</div>\n{_panels(seen)}'
         f'<div class="evidence">\n<div>\n<h4>Evidence</h4>\n<dl>\n{facts}\n{told}\n</dl>\n</div>\n{_attack(channel)}\n</div>\n</div>'
@@ -160,17 +178,22 @@ def _panels(seen: Reported) -> str:
     pictures = "\n".join(f'<div><p class="small">{title}</p>{svg}</div>' for title, svg in found.pictures)
     legend = f'<div class="legend">{found.legend}</div>\n' if found.legend else ""
     return (
-        f'<figure class="panels">\n<div class="grid">\n{pictures}\n</div>\n{legend}<figcaption><b>Where a record with this {what} may be reported</b>. '
+        f'<figure class="panels">\n<div class="grid{" wide" if found.is_wide else ""}">\n{pictures}\n</div>\n{legend}<figcaption><b>Where a record with this {what} may be reported</b>. '
         f"{safe(found.told)}</figcaption>\n</figure>\n"
     )
 
 
 def _facts(entry: RowRelease, document: Document) -> str:
     """What holds for the release as a whole."""
-    charged = f"None is charged, since none is proved: <b>{entry.guarantee}</b>"
+    charged = f"Nothing is charged, since nothing is proved: <b>{entry.guarantee}</b>"
     if not entry.is_measured:
         charged = cost(entry, document.budget)
-    rows = [("Exact cost", f"{charged}; row {entry.ledger_row} of {ledger_name(document)}.")]
+    rows = [
+        (
+            "Cost" if entry.is_measured else "Exact cost",
+            f"{charged}; row {entry.ledger_row} of {ledger_name(document)}.",
+        )
+    ]
     if entry.per_person is not None:
         rows.append(("Per person", f"{safe(_sum(entry.per_person))}."))
     if entry.witness is not None:
@@ -204,15 +227,16 @@ def _kept(entry: RowRelease) -> str:
     )
 
 
-def _channel(channel: ChannelText) -> list[tuple[str, str]]:
+def _channel(seen: Reported) -> list[tuple[str, str]]:
     """What holds for one channel."""
+    channel = seen.channel
     rows = [("Channel", safe(f"{channel.name}{_asked(channel)}.")), ("Made from", SOURCES[channel.source])]
     evidence = channel.evidence
     if evidence is not None:
         rows.append(("Comes out", f"{evidence.used_outputs:,} of {counted(channel.cells, 'cell')}."))
         if evidence.distortion is not None:
-            far = of_unit(number(evidence.distortion), channel.unit)
-            rows.append(("Distance", f"{safe(far)} on average, for {safe(evidence.prior)}."))
+            far = _far(seen, evidence.distortion) + (" of the rows changed," if seen.is_share else "")
+            rows.append(("Distance", safe(f"{far} {_over(evidence.prior)}.")))
         if evidence.optimum is not None:
             rows.append(
                 (
@@ -281,9 +305,9 @@ def _attack(channel: ChannelText) -> str:
         for s in evidence.words
         if (f := PREFIX.match(clean(s))) and f[1].startswith(("Measured", "Computed"))
     ]
-    head = f"{kinds[0]}. " if kinds else ""
+    head = f"{safe(kinds[0])}. " if kinds else ""
     return (
-        f'<table class="considered"><caption>{safe(head)}The secret: {safe(found.secret)}, one of {found.secrets:,}; '
+        f'<table class="considered"><caption>{head}The secret: {safe(found.secret)}, one of {found.secrets:,}; '
         f"{_bits(found.prior_bits)} bits would tell all of it.</caption>"
         '<thead><tr><th scope="col">An attacker sees</th><th scope="col" class="n">Bits</th>'
         f'<th scope="col" class="n">Right guess</th></tr></thead><tbody>{told}</tbody></table>'

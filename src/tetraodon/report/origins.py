@@ -5,27 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from ..attributes import Categorical
+from ..attributes import Integer, Numeric
+from ..exact import show
 from .density import Field, Floats, Ground
 from .document import ChannelText, Origin
-from .maps import EDGE, Window, cells, length_words, line, strip, svg, text
+from .maps import EDGE, Window, cells, coordinate, length_words, line, strip, svg, text
 from .shades import Shades, round_down, shades
 from .svg import COLOURS, INK, MUTED
-from .words import listed, safe, short
+from .words import listed, minus, safe, short
 
 TRUE = COLOURS[1]
 PANELS = 6
-WIDTH = 240
-TALLEST = 230.0
+SMALL, WIDE = 126.0, 240.0  # widths of a picture, in pixels
 HELD = 0.95  # share of what is drawn that a window shows at least
 NARROWEST = 9  # cells along a window
 NEARLY = 0.72  # a window that is this share of the map shows all of it
 NAMED = 6  # outputs told by name
-FEW = 16
-LINE_HEIGHT = 74.0
+LINE_HEIGHT = 58.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Panels:
     pictures: tuple[tuple[str, str], ...]
     legend: str
     told: str
+    is_wide: bool = False
 
 
 def panels(channel: ChannelText, ground: Ground) -> Panels | None:
@@ -46,13 +47,25 @@ def panels(channel: ChannelText, ground: Ground) -> Panels | None:
     if ground.field is not None and all(ground.place(row.cell) is not None for row in rows):
         return _maps(rows, ground, ground.field)
     [*attributes] = ground.domain.values()
-    if len(attributes) == 1 and not isinstance(attributes[0], Categorical) and attributes[0].n_values > FEW:
+    is_line = len(attributes) == 1 and isinstance(attributes[0], Integer | Numeric)
+    if is_line and all(row.cell < attributes[0].n_values for row in rows):
         return _lines(rows, ground)
     return _names(rows, ground)
 
 
 def _title(row: Origin) -> str:
     return safe(short(row.label, 40))
+
+
+def _spot(at: tuple[int, int], field: Field) -> str:
+    """The middle of a cell on a map; empty elsewhere."""
+    if not field.is_map:
+        return ""
+    told = []
+    for axis in (0, 1):
+        digits = max(0, math.ceil(-math.log10(field.step[axis])))
+        told.append(coordinate(field.low[axis] + field.step[axis] * (at[axis] + 0.5), digits, axis))
+    return safe(" ".join(told))
 
 
 def _stays(row: Origin) -> float:
@@ -79,7 +92,7 @@ def _maps(rows: Sequence[Origin], ground: Ground, field: Field) -> Panels:
     shape = _window(rows, ground, field)
     is_part = shape != field.shape
     tall, wide = field.sides
-    pixels = min(WIDTH / (shape[1] * wide), TALLEST / (shape[0] * tall))
+    pixels = min(SMALL / (shape[1] * wide), SMALL / (shape[0] * tall))
     pictures = []
     for row, grid in zip(rows, grids, strict=True):
         at = ground.place(row.cell)
@@ -89,7 +102,7 @@ def _maps(rows: Sequence[Origin], ground: Ground, field: Field) -> Panels:
             for place, n, most in zip(at, shape, field.shape, strict=True)
         ]
         window = Window(spans[0], spans[1], (tall * pixels, wide * pixels))
-        pictures.append((_title(row), _map(row, grid, told, window, at, field, pixels)))
+        pictures.append((_spot(at, field) or _title(row), _map(row, grid, told, window, at, field, pixels)))
     what = "the cell of the record"
     note = f"The ring is {what}. Darker: likelier; all of one scale."
     if is_part and field.unit:
@@ -148,13 +161,13 @@ def _map(
     pixels: float,
 ) -> str:
     width, height = window.size
-    left, top = (WIDTH - width) / 2, 4.0
+    left, top = 0.5, 4.0
     x = left + (at[1] - window.columns[0] + 0.5) * window.scale[1]
     y = top + height - (at[0] - window.rows[0] + 0.5) * window.scale[0]
-    radius = max(5.5, max(window.scale) * 0.72)
+    radius = max(4.5, max(window.scale) * 0.72)
     rings = "".join(
         f'<circle cx="{x:.4g}" cy="{y:.4g}" r="{radius:.4g}" fill="none" stroke="{colour}" stroke-width="{thick}"></circle>'
-        for colour, thick in (("#ffffff", "4.4"), (TRUE, "2.2"))
+        for colour, thick in (("#ffffff", "3.6"), (TRUE, "1.8"))
     )
     parts = [cells(grid, told, window, (left, top)), rings]
     below = top + height
@@ -167,7 +180,7 @@ def _map(
         f"Map of where a record in the cell {row.label} may be reported: in that cell {share(_stays(row))}. "
     )
     label += f"{_likeliest(row, field)}"
-    return svg(WIDTH, below + (20 if field.unit else 4), label, parts)
+    return svg(SMALL + 1, below + (20 if field.unit else 4), label, parts)
 
 
 def _likeliest(row: Origin, field: Field) -> str:
@@ -179,7 +192,10 @@ def _legend(told: Shades) -> str:
     """The shades of all panels."""
     labels = listed([f"{label}" for label in told.labels], len(told.labels))
     return svg(
-        460, 46, f"Shades, probability of a cell: {labels}", [strip(told, "probability of a cell", (1, 12))]
+        460,
+        46,
+        f"Shades, probability of a cell: {labels}",
+        [strip(told, "probability of a cell", (1, 12), "≈ 0")],
     )
 
 
@@ -212,7 +228,7 @@ def _lines(rows: Sequence[Origin], ground: Ground) -> Panels:
 
 
 def _line(row: Origin, ground: Ground, span: tuple[int, int], n: int, top: float) -> str:
-    step = WIDTH / (span[1] - span[0])
+    step = SMALL / (span[1] - span[0])
     base = 6 + LINE_HEIGHT
     gap = 0.0 if step < 3 else 1.0
     bars, own = [], ""
@@ -230,12 +246,21 @@ def _line(row: Origin, ground: Ground, span: tuple[int, int], n: int, top: float
         f'<path fill="{COLOURS[0]}" fill-opacity="0.55" d="{"".join(bars)}"></path>' if bars else "",
         own,
     ]
-    parts.append(line(0, base, WIDTH, base, EDGE))
+    parts.append(line(0, base, SMALL, base, EDGE))
     parts.append(f'<path fill="{TRUE}" d="M{middle:.5g} {base + 2:.4g}l4 6h-8z"></path>')
-    parts.append(text(0, base + 20, short(ground.label(span[0]), 14)))
-    parts.append(text(WIDTH, base + 20, short(ground.label(span[1] - 1), 14), "end"))
+    first, last = _ends(ground, span)
+    parts += [text(0, base + 20, first), text(SMALL, base + 20, last, "end")]
     label = f"Where a record with {row.label} may be reported: as it is {share(_stays(row))}."
-    return svg(WIDTH, base + 26, label, parts)
+    return svg(SMALL, base + 26, label, parts)
+
+
+def _ends(ground: Ground, span: tuple[int, int]) -> tuple[str, str]:
+    """Where an axis begins and ends, as numbers."""
+    [attribute] = ground.domain.values()
+    assert isinstance(attribute, Integer | Numeric)
+    low = attribute.low + span[0] * attribute.width
+    high = attribute.low + span[1] * attribute.width - isinstance(attribute, Integer)
+    return short(minus(show(Fraction(low))), 10), short(minus(show(Fraction(min(high, attribute.high)))), 10)
 
 
 # -------------------------------------------------------------------------------------------------------------------- names
@@ -248,11 +273,13 @@ def _names(rows: Sequence[Origin], ground: Ground) -> Panels:
     note = "The true value is orange. All of one scale."
     if any(len(row.outputs) > NAMED for row in rows):
         note += f" The {NAMED} likeliest outcomes of each are named."
-    return Panels(tuple(pictures), "", note)
+    return Panels(tuple(pictures), "", note, True)
 
 
 def _named(row: Origin, ground: Ground, top: float) -> str:
     shown = sorted(row.outputs, key=lambda pair: (-pair[1], pair[0]))[:NAMED]
+    if all(attribute.ordered for attribute in ground.domain.values()):
+        shown = sorted(shown)
     rest = 1 - sum(p for _, p in shown)
     names = [(short(ground.label(cell), 17), p, cell == row.cell) for cell, p in shown]
     if rest > 0.0005:
@@ -261,7 +288,7 @@ def _named(row: Origin, ground: Ground, top: float) -> str:
     parts = []
     for i, (name, p, is_true) in enumerate(names):
         y = 4 + 19.0 * i
-        width = min(1.0, p / top) * (WIDTH - left - right)
+        width = min(1.0, p / top) * (WIDE - left - right)
         colour, opacity = (TRUE, 1) if is_true else (COLOURS[0], 0.55)
         parts.append(text(left - 7, y + 11, name, "end", INK))
         if name != "others" or p <= top:
@@ -272,5 +299,5 @@ def _named(row: Origin, ground: Ground, top: float) -> str:
         parts.append(text(left + width + 6, y + 11, share(p), colour=MUTED))
     told = listed([f"{name} {share(p)}" for name, p, _ in names], len(names))
     return svg(
-        WIDTH, 8 + 19.0 * len(names), f"What a record with {row.label} may be reported as: {told}.", parts
+        WIDE, 8 + 19.0 * len(names), f"What a record with {row.label} may be reported as: {told}.", parts
     )

@@ -98,7 +98,7 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
     rows = []
     for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True)):
         if isinstance(entry, RowRelease):
-            wide, small = distance(entry)
+            wide, small = distance(entry, _reported(shown))
             last = f"{entry.rows:,}" if is_rows else "–"
             told, short = asked_rows(entry), "Distance"
         else:
@@ -108,7 +108,7 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
         links = " ".join(f'<a href="{_href(f.path)}">{safe(f.form)}</a>' for f in entry.files)
         cells = (
             ("n", units[0] if alike else "Loss", _loss(entry, document, alike)), ("n", short, wide),
-            ("n", "Rows" if is_rows else "Good to 10 % from", last), ("", "Mechanism", safe(entry.mechanism)),
+            ("n blank" if last == "–" else "n", "Rows" if is_rows else "Good to 10 % from", last), ("", "Mechanism", safe(entry.mechanism)),
             ("files", "Files", links),
         )  # fmt: skip
         row = "".join(f'<td class="{css}" data-label="{label}">{text}</td>' for css, label, text in cells)
@@ -123,6 +123,10 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
         + "\n".join(rows)
         + "\n</tbody>\n</table>\n</div>\n</section>"
     )
+
+
+def _reported(seen: Seen) -> tuple[Reported, ...]:
+    return tuple(one for one in seen if isinstance(one, Reported))
 
 
 def _sheets(seen: Seen) -> tuple[Sheet, ...]:
@@ -173,7 +177,7 @@ def _details(document: Document, seen: Sequence[Seen]) -> str:
     articles = [
         _article(i, entry, _sheets(shown), document)
         if isinstance(entry, Entry)
-        else article(i, entry, [one for one in shown if isinstance(one, Reported)], document)
+        else article(i, entry, _reported(shown), document)
         for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True), 1)
     ]
     return '<section class="details">\n<h2>Release by release</h2>\n' + "\n".join(articles) + "\n</section>"

@@ -13,7 +13,7 @@ from .keys import amount, flag, items, mapping, number_or_none, real, take, text
 from .parts import files_of, guarantee_of, loss_of, witness_of
 
 SOURCES = ("none", "public", "disjoint", "released", "private")
-OVER = 1e-6  # by how much probabilities of one row may exceed 1 after they were written
+OVER = 1e-6  # what rounding may have added to a sum, or taken off a difference
 
 
 def rows_of(spec: Mapping[str, Any], folder: Path, where: str) -> RowRelease:
@@ -136,9 +136,9 @@ def _evidence(spec: Mapping[str, Any], cells: int, where: str) -> ChannelEvidenc
 def _attack(spec: Mapping[str, Any], where: str) -> Attack:
     return Attack(
         secret=text(spec, "secret", where),
-        bits=_real(spec, "bits", where),
-        prior_bits=_real(spec, "prior_bits", where),
-        plain_bits=_real(spec, "plain_bits", where),
+        bits=_amount(spec, "bits", where),
+        prior_bits=_amount(spec, "prior_bits", where),
+        plain_bits=_amount(spec, "plain_bits", where),
         bayes_error=_error(spec, "bayes_error", where),
         guessing_error=_error(spec, "guessing_error", where),
         plain_error=_error(spec, "plain_error", where),
@@ -214,7 +214,15 @@ def _reals(spec: Mapping[str, Any], key: str, where: str) -> tuple[float, ...]:
 
 def _error(spec: Mapping[str, Any], key: str, where: str) -> float:
     """A share of guesses."""
-    found = _real(spec, key, where)
-    if found > 1:
+    found = _amount(spec, key, where)
+    if found > 1 + OVER:
         raise SpecificationError(f"{where}.{key}: between 0 and 1.")
-    return found
+    return min(found, 1.0)
+
+
+def _amount(spec: Mapping[str, Any], key: str, where: str) -> float:
+    """A number of at least 0, which rounding may have put just below."""
+    found = _finite(take(spec, key, where), f"{where}.{key}")
+    if found < -OVER:
+        raise SpecificationError(f"{where}.{key}: a finite number of at least 0.")
+    return max(found, 0.0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..attributes import Categorical
 from .answers import Axis, Group, View, axis_of
 from .charts import counts
 from .density import LABELLED, Ground, Ints, counted_rows, ground
@@ -39,6 +40,15 @@ class Reported:
         """Whether they are places on a map."""
         return self.ground.field is not None and self.ground.field.is_map
 
+    @property
+    def is_share(self) -> bool:
+        """Whether all values are equally far from each other, so that a distance is the share of those that change."""
+        evidence = self.channel.evidence
+        far = None if evidence is None else evidence.distortion
+        parts = list(self.ground.domain.values())
+        plain = len(parts) == 1 and isinstance(parts[0], Categorical) and not parts[0].ordered
+        return plain and not self.channel.unit and far is not None and far <= 1
+
 
 def reported(entry: RowRelease, domain: Mapping[str, Mapping[str, Any]]) -> tuple[Reported, ...]:
     """Every channel of a release with the counts of its cells.
@@ -63,12 +73,10 @@ def picture(seen: Reported, domain: Mapping[str, Mapping[str, Any]], prefix: str
         svg, notes = drawn(shown.chart, shown.label, prefix), shown.notes
         what = "reported values"
     told = "".join(f" <span>{safe(note)}</span>" for note in notes)
+    truth = "where the records were" if seen.is_map else "what was true"
     return (
-        f'<figure class="data">{svg}<figcaption><b>{safe(seen.title)}</b>, {what}: what the published rows say after '
-        f"the channel, not where the records were.{told}</figcaption></figure>"
-        if seen.is_map
-        else f'<figure class="data">{svg}<figcaption><b>{safe(seen.title)}</b>, {what}: what the published rows say after '
-        f"the channel, not what was true.{told}</figcaption></figure>"
+        f'<figure class="data">{svg}<figcaption><b>{safe(seen.title)}</b>, {what}: what the published rows say after the '
+        f"channel, not {truth}.{told}</figcaption></figure>"
     )
 
 

@@ -13,6 +13,7 @@ from .words import exactly
 
 RAMP = ("#d3e1ee", "#a9c6dd", "#7ba7cb", "#4f88b8", "#2d6a9f", "#1a4c7c", "#0c2a48")
 MOST = len(RAMP)
+HARDLY = 1.3  # a last class that is no wider than this joins the one below
 EVEN = 4.0  # amounts within this factor of each other are shaded evenly, others by powers
 
 
@@ -87,6 +88,8 @@ def shades(amounts: NDArray[Any], is_whole: bool) -> Shades | None:
         limits = _even(low, high, is_whole)
     else:
         limits = _powers(low, high)
+        if len(limits) > 3 and high < HARDLY * limits[-1]:
+            limits.pop()
     return Shades(tuple(limits), low, high, is_whole)
 
 
