@@ -5,7 +5,8 @@ and estimates the law again from all outputs, each round's through its own chann
 
     Σ_t Σ_z m_t(z) ln Σ_w θ(w) K_t[w, z],
 
-by the iterative Bayesian update. The first law is public; later ones come from outputs that were paid for, so every channel is a
+by the iterative Bayesian update, stopped where the likelihood is within what noise explains (half a nat for each free number,
+as of a likelihood ratio): beyond, updates fit the noise and move away from the truth. The first law is public; later ones come from outputs that were paid for, so every channel is a
 function of charged answers alone, and a person who takes part in every round loses at most the sum of the rounds' ε per length.
 After Biswas and Palamidessi (2022), whose estimate uses the last batch alone.
 """
@@ -28,7 +29,7 @@ from .likelihood import Rows, likeliest
 from .priors import prior_of, source_of, worst
 from .rate import blahut_arimoto
 
-GAP = 0.05  # nats of log-likelihood that may be missing
+GAP = 0.5  # nats for each free number of a law: by so much the truth itself lies below the likeliest law, on average
 UPDATES = 3000
 MOST_ROUTES = 2**18
 
@@ -133,7 +134,7 @@ def privic(
         channel = _elastic(law, metric, domain, amount, epsilon_per, whence)
         counts = _counted(collect(channel), channel)
         pooled = [*((one.channel, one.counts) for one in done), (channel, counts)]
-        law, whence = _estimated(pooled, law), worst(whence, "released")
+        law, whence = estimated(pooled, law), worst(whence, "released")
         spent = Asked(amount * (len(done) + 1), str(epsilon_per))
         apart = None if known is None else earth_mover(law, known, cost)
         done.append(Round(channel, counts, law, spent, apart))
@@ -157,7 +158,7 @@ def _counted(told: object, channel: Channel) -> Floats:
     return counts
 
 
-def _estimated(batches: list[tuple[Channel, Floats]], start: Floats) -> Floats:
+def estimated(batches: list[tuple[Channel, Floats]], start: Floats) -> Floats:
     """The law of values that makes the outputs of all rounds likeliest."""
     tables = [channel.matrix[:, counts > 0] for channel, counts in batches]
     if any((table.sum(0) == 0).any() for table in tables):
@@ -168,7 +169,7 @@ def _estimated(batches: list[tuple[Channel, Floats]], start: Floats) -> Floats:
     # An input at 0 would stay there.
     begun = 0.99 * start + 0.01 / n
     rows = Rows(entries, np.arange(entries.shape[1]), np.arange(n), entries.shape[1])
-    return likeliest(rows, counts, begun, GAP, UPDATES).law
+    return likeliest(rows, counts, begun, GAP * (n - 1) + 1e-3, UPDATES).law
 
 
 def earth_mover(a: Floats, b: Floats, cost: Floats) -> float:
