@@ -369,6 +369,11 @@ def test_too_many_cells_are_refused_with_what_to_do() -> None:
         least_distortion([*range(1, 1601)], epsilon=1, epsilon_per=1, domain=grid(40))
 
 
+def test_auto_does_not_take_an_hour_unasked() -> None:
+    with pytest.raises(Unsupported, match="patience"):
+        least_distortion([*range(1, 362)], epsilon=1, epsilon_per=1, domain=grid(19))
+
+
 def test_cells_without_a_domain() -> None:
     channel = least_distortion([1, 2, 0, 4], secrets=td.Within(1), epsilon=1)
     assert channel.domain.size == 4

@@ -85,6 +85,14 @@ def test_entries_smaller_than_doubles() -> None:
     table = repaired(np.eye(2), bounds)
     assert table.keeps(bounds)
     assert (table.entries > 0).all()
+    assert table.entries.min() < 1e-200
+
+
+def test_bounds_that_rounding_decides() -> None:
+    bounds = Bounds(np.array([0]), np.array([1]), np.array([1e-18]))
+    table = repaired([[0.5, 0.5, 0], [0.4, 0.5, 0.1]], bounds)
+    assert table.keeps(bounds) and keeps(table, bounds)
+    assert table.entries[0].tolist() == table.entries[1].tolist()
 
 
 def test_components_do_not_mix() -> None:

@@ -28,11 +28,11 @@ from .geometry import Floats
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-STEPS = 120
+STEPS = 250
 STALLED = 8
 FEASIBLE = 1e-9
 ABSOLUTE = 1e-7  # of the cost of the first guess: below, values count as that much
-NEAR = 1e-4  # relative gap from which the last digits count
+FAR, NEAR = 1e-2, 1e-4  # relative gaps from which more digits count
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ def solve(program: Program, start: Floats, tolerance: float = 1e-6, steps: int =
         if taken == steps:
             break
         if np.isfinite(top):
-            stalled = stalled + 1 if top - best > 0.9 * last else 0
+            stalled = stalled + 1 if top - best > 0.98 * last else 0
             last = top - best
             if stalled == STALLED or last <= tolerance * max(abs(top), scale):
                 break
@@ -214,6 +214,7 @@ def _bound(shape: _Shape, reduced: Floats) -> float:
 def _factor(shape: _Shape, point: _Point, ratio: Floats) -> tuple[Floats, Floats, Any] | None:
     """M for every column, the same stacked and summed over orbits, and the factored Schur complement."""
     from scipy.linalg import LinAlgError, cho_factor
+    from scipy.linalg.blas import dsyrk
     from scipy.linalg.lapack import dpotrf, dtrtri
 
     program, k = shape.program, point.k
@@ -233,13 +234,13 @@ def _factor(shape: _Shape, point: _Point, ratio: Floats) -> tuple[Floats, Floats
     stack *= k.T[:, None, :]
     flat: Floats = stack.reshape(columns * n, n)
     if len(shape.sizes) == n and (program.weight == 1).all():
-        schur = flat.T @ flat
+        schur = dsyrk(1.0, flat.T, lower=1)
     else:
         summed: Floats = np.asarray(shape.sums @ flat.T).reshape(-1, columns, n)
         summed = (summed * np.sqrt(program.weight)[None, :, None]).reshape(-1, columns * n)
-        schur = summed @ summed.T
+        schur = dsyrk(1.0, summed.T, trans=1, lower=1)
     try:
-        return stack, flat, cho_factor(schur, check_finite=False)
+        return stack, flat, cho_factor(schur, lower=True, check_finite=False)
     except LinAlgError:
         return None
 
@@ -259,7 +260,8 @@ def _move(
     stack, flat, schur = factor
     n, columns = k.shape
     gap = _gap(weight, s, y, k, x)
-    polish = 2 if gap < NEAR * abs(float((program.cost * k).sum(axis=0) @ weight)) else 1
+    share = gap / max(abs(float((program.cost * k).sum(axis=0) @ weight)), gap)
+    polish = 0 if share > FAR else 1 if share > NEAR else 2
     residual = reduced - point.nu[orbit][:, None] - x
 
     def newton(right: Floats, wanted: Floats) -> tuple[Floats, Floats]:

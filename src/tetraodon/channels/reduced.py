@@ -26,6 +26,7 @@ from .symmetry import Group
 WIDE = 36.0  # e^-36 is a unit of rounding
 NARROW = 1e-9
 QUICK = 6e8  # columns × inputs³ that "auto" solves over all pairs: 12 × 12 cells, 15 × 15 under an even prior
+PATIENT = 4e9  # the same, that "auto" takes on at all; minutes
 HELD = 2**26  # columns × inputs² at most
 SLACKS = 2**25  # pairs × columns at most
 DETOURS = (1.01, 1.03, 1.1)
@@ -155,10 +156,12 @@ def _component(
         towards = _better(cost) if count * outputs**2 <= COMPARED else towards
         which = np.flatnonzero(towards == np.arange(outputs))
         orbit, size = np.arange(count), np.ones(len(which), dtype=np.int64)
-    if len(which) * count**2 > HELD:
+    work = len(which) * count**3
+    if len(which) * count**2 > HELD or (method == "auto" and work > PATIENT):
+        patient = ", or method='spanner' and patience" if len(which) * count**2 <= HELD else ""
         raise Unsupported(
-            f"least_distortion: {count} connected values and {len(which)} outputs are more than fit; use channels."
-            "tight_constraints(…).remap(prior), which is within a few per cent, or coarser cells."
+            f"least_distortion: {count} connected values and {len(which)} outputs are too many; use channels."
+            f"tight_constraints(…).remap(prior), which is within a few per cent, coarser cells{patient}."
         )
     whole = Program(
         cost[:, which], bounds.first, bounds.second, bounds.losses, size.astype(np.float64), orbit
@@ -167,7 +170,7 @@ def _component(
     keep = np.argwhere(needed(lengths))
     exact = _with(whole, keep[:, 0], keep[:, 1], lengths[keep[:, 0], keep[:, 1]])
     if method == "auto":
-        quick = len(which) * count**3 <= QUICK or len(keep) <= SPARSE * count
+        quick = work <= QUICK or len(keep) <= SPARSE * count
         method = "exact" if quick else "spanner"
     if method == "spanner":
         program, found, proof = _by_spanner(whole, ways, anchors[which], tolerance)
@@ -240,8 +243,8 @@ def _by_spanner(
     first, second = first[short], second[short]
     loose = _with(whole, first, second, ways[first, second])
     tight = _with(whole, first, second, ways[first, second] / longest)
-    found = _solved(tight, ways / longest, anchors, "exact", tolerance)
-    proof = _solved(loose, ways, anchors, "exact", tolerance)
+    found = _solved(tight, ways / longest, anchors, "exact", 10 * tolerance)
+    proof = _solved(loose, ways, anchors, "exact", 100 * tolerance)
     return loose, replace(found, steps=found.steps + proof.steps), proof
 
 

@@ -10,7 +10,7 @@ ln (1 + max δ)/(1 + min δ), which η makes room for. At η = 1/2 it always doe
 logarithm. Within a component of the pairs a column is positive throughout or zero throughout. Whether the table keeps its
 bounds is decided exactly, at the end. Derived.
 
-A channel that is far off may be nearer to a mixture with one that says nothing within a component; the nearer one is taken.
+Where bounds are so small that rounding decides, the channel is mixed with one that says nothing within a component.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from .spanner import closure
 from .table import Table
 
 ROOM = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.2, 0.3, 0.4, 0.5)
-SMALL = 1e-5
 FLOOR = 2.0**-940  # where e^-b is less than doubles hold
 FAINT = 1e-15  # a column with no more than that in a component is none of its own
 HALVINGS = 12
@@ -56,17 +55,12 @@ def repaired(
         return table
     lengths = closure(table.n_inputs, bounds.first, bounds.second, bounds.losses)
     told = table.entries[table.row_of]
-    found = None
     for room in ROOM:
         made = envelope(told, lengths * (1 - room))
         tried = Table.of(made / made.sum(axis=1, keepdims=True), table.columns, table.n_outputs)
         if tried.keeps(bounds):
-            if room < SMALL:
-                return tried
-            found = tried
-            break
-    mixed = _mixed(told, lengths, bounds, table)
-    return mixed if found is None or _apart(mixed, table) < _apart(found, table) else found
+            return tried
+    return _mixed(told, lengths, bounds, table)
 
 
 def envelope(matrix: Floats, lengths: Floats) -> Floats:
@@ -86,12 +80,6 @@ def envelope(matrix: Floats, lengths: Floats) -> Floats:
         drop = (most <= FAINT) & (own[:, most > FAINT].sum(axis=1).min() > 0.5)
         found[inputs] = np.where(drop, 0.0, np.where(most > 0, np.maximum(own, FLOOR), 0.0))
     return found
-
-
-def _apart(a: Table, b: Table) -> float:
-    """Largest total variation between rows of two tables."""
-    every = np.arange(a.n_inputs)
-    return float(np.abs(a.rows(every) - b.rows(every)).sum(axis=1).max())
 
 
 def components(lengths: Floats) -> list[Ints]:
