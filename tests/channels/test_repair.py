@@ -135,7 +135,7 @@ def instances(draw: Any) -> tuple[Any, Bounds]:
     pairs = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n))
     told = np.array(sorted({(min(p), max(p)) for p in pairs if p[0] != p[1]}), dtype=np.int64).reshape(-1, 2)
     losses = draw(
-        st.lists(st.sampled_from([1e-6, 0.01, 0.5, 1.0, 3.0]), min_size=len(told), max_size=len(told))
+        st.lists(st.sampled_from([5e-16, 1e-6, 0.01, 0.5, 1.0, 3.0]), min_size=len(told), max_size=len(told))
     )
     return matrix, Bounds(told[:, 0], told[:, 1], np.array(losses, dtype=float))
 

@@ -10,7 +10,7 @@ ln (1 + max δ)/(1 + min δ), which η makes room for. At η = 1/2 it always doe
 logarithm. Within a component of the pairs a column is positive throughout or zero throughout. Whether the table keeps its
 bounds is decided exactly, at the end. Derived.
 
-Where bounds are so small that rounding decides, the channel is mixed with one that says nothing within a component.
+Where bounds are so small that rounding decides, all inputs of a component get its mean row.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ import numpy as np
 from ..axes import Ints
 from ..errors import SpecificationError, Unsupported
 from .bounds import Bounds
-from .geometry import Floats
+from .geometry import MAX_ENTRIES, Floats
 from .spanner import closure
 from .table import Table
 
 ROOM = (1e-11, 1e-9, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.2, 0.3, 0.4, 0.5)
 FLOOR = 2.0**-940  # where e^-b is less than doubles hold
 FAINT = 1e-15  # a column with no more than that in a component is none of its own
-HALVINGS = 12
 
 
 def repaired(
@@ -53,6 +52,8 @@ def repaired(
         raise SpecificationError("channel: bounds between values that the table does not have.")
     if table.keeps(bounds):
         return table
+    if table.n_inputs**2 > MAX_ENTRIES:
+        raise Unsupported("channel: repairs of up to 4,096 values; declare coarser cells.")
     lengths = closure(table.n_inputs, bounds.first, bounds.second, bounds.losses)
     told = table.entries[table.row_of]
     for room in ROOM:
@@ -60,7 +61,13 @@ def repaired(
         tried = Table.of(made / made.sum(axis=1, keepdims=True), table.columns, table.n_outputs)
         if tried.keeps(bounds):
             return tried
-    return _mixed(told, lengths, bounds, table)
+    mean = np.empty_like(told)
+    for inputs in components(lengths):
+        mean[inputs] = told[inputs].mean(axis=0)
+    even = Table.of(mean, table.columns, table.n_outputs)
+    if not even.keeps(bounds):
+        raise Unsupported("channel: its bounds cannot be kept exactly.")
+    return even
 
 
 def envelope(matrix: Floats, lengths: Floats) -> Floats:
@@ -86,22 +93,3 @@ def components(lengths: Floats) -> list[Ints]:
     """The inputs that ways join, in groups."""
     label = np.isfinite(lengths).argmax(axis=1)
     return [np.flatnonzero(label == one) for one in np.unique(label)]
-
-
-def _mixed(told: Floats, lengths: Floats, bounds: Bounds, like: Table) -> Table:
-    """(1 − t) K + t K̄ with the least t, within a few per cent, that keeps the bounds; K̄ is K's mean row in each component."""
-    mean = np.empty_like(told)
-    for inputs in components(lengths):
-        mean[inputs] = told[inputs].mean(axis=0)
-    best = Table.of(mean, like.columns, like.n_outputs)
-    if not best.keeps(bounds):
-        raise Unsupported("channel: its bounds cannot be kept exactly.")
-    low, high = -40.0, 0.0  # t = 2^low fails, t = 2^high does
-    for _ in range(HALVINGS):
-        share = 2.0 ** ((low + high) / 2)
-        tried = Table.of((1 - share) * told + share * mean, like.columns, like.n_outputs)
-        if tried.keeps(bounds):
-            best, high = tried, (low + high) / 2
-        else:
-            low = (low + high) / 2
-    return best
