@@ -262,7 +262,7 @@ def _move(
     gap = _gap(weight, s, y, k, x)
     share = gap / max(abs(float((program.cost * k).sum(axis=0) @ weight)), gap)
     polish = 0 if share > FAR else 1 if share > NEAR else 2
-    residual = reduced - point.nu[orbit][:, None] - x
+    lost = reduced - point.nu[orbit][:, None] - x + shape.back @ (ratio * slip)
 
     def newton(right: Floats, wanted: Floats) -> tuple[Floats, Floats]:
         half: Any = np.matmul(stack, np.ascontiguousarray(right.T)[:, :, None])[:, :, 0]
@@ -273,7 +273,7 @@ def _move(
 
     def towards(v: Floats, u: Floats) -> _Move:
         """Targets of S dy + Y ds and of K dx + X dk, divided by s and by k."""
-        right = shape.back @ (v - ratio * slip) + u - residual
+        right = shape.back @ v + u - lost
         dk, nu = newton(right, missing)
         for _ in range(polish):  # the inverse is explicit
             ds = shape.slacks @ dk
@@ -293,7 +293,9 @@ def _move(
     if not np.isfinite(move.k).all():
         return None
     a, d = move.primal, move.dual
-    left = _gap(weight, s + a * move.s, y + d * move.y, k + a * move.k, x + d * move.x)
+    left = gap + a * _gap(weight, move.s, y, move.k, x) + d * _gap(weight, s, move.y, k, move.x)
+    left += a * d * _gap(weight, move.s, move.y, move.k, move.x)
+    left = max(left, 0.0)
     target = min(max((left / gap) ** 4, 1e-6), 1.0) * gap / count
     v, u = (target - move.s * move.y) / s - y, (target - move.k * move.x) / k - x
     move = towards(v, u)
