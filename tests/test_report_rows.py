@@ -20,12 +20,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rows_manifest import (
+    COMPUTED,
     DOMAIN,
     EVIL,
     MEASURED,
     all_kinds,
+    channel_spec,
     columns,
     drawn,
+    entry,
+    evidence,
     listed,
     manifest,
     moved,
@@ -124,6 +128,36 @@ def test_hostile_names_are_shown_and_nothing_more(page: str, reader: Reader) -> 
     assert "&lt;/text&gt;&lt;script&gt;" in page and clean(EVIL)[:14] in told and "none of <these>" in told
     for svg in re.findall(r"<svg.*?</svg>", page, re.S):
         Reader(svg)
+
+
+def test_every_text_of_a_manifest_is_escaped(copied: Path) -> None:
+    """Whatever stands where words stand, the page stays what it is."""
+    kept = {
+        "kind", "guarantee", "source", "attributes", "columns", "epsilon", "amount", "unit_of", "files", "name", "kept", "query", "file",
+        "spent", "value", "disclosed_exactly",
+    }  # fmt: skip
+
+    def spoilt(told: Any, key: str = "") -> Any:
+        if isinstance(told, dict):
+            return {k: v if k in kept and k != "name" else spoilt(v, k) for k, v in told.items()}
+        if isinstance(told, list):
+            return [spoilt(v, key) for v in told]
+        return f"{EVIL}\x00\u202e{key}" if isinstance(told, str) else told
+
+    def change(spec: dict[str, Any]) -> None:
+        for own in spec["releases"][1:]:
+            unit = own["spent"]
+            for channel in own["channels"]:
+                channel |= spoilt(channel)
+            own |= {k: spoilt(v, k) for k, v in own.items() if k not in (*kept, "channels")}
+            own |= {"permanent": {"id": EVIL, "epoch": EVIL}, "name": EVIL, "spent": unit, "kept": [EVIL]}
+
+    page = render(changed(copied, change))
+    reader = Reader(page)
+    assert {tag for tag, _ in reader.elements} <= TAGS
+    assert "<script" not in page.lower() and "\x00" not in page and "\u202e" not in page
+    assert not {n for _, attrs in reader.elements for n in attrs if n.startswith("on")}
+    assert page.count("&lt;script&gt;") > 50
 
 
 def test_charts_are_small(page: str) -> None:
@@ -637,3 +671,41 @@ def test_a_real_measured_release_is_told(tmp_path: Path) -> None:
     assert entry_.is_measured and entry_.channels[0].evidence is None
     told = re.sub(r"\s+", " ", " ".join(Reader(render(path)).text))
     assert "No proved bound" in told and "none of these is published" in told and "not published" in told
+
+
+def test_an_account_in_rho_counts_rows_by_their_epsilon(tmp_path: Path) -> None:
+    domain = td.Domain(age=td.Integer(0, 9))
+    table = td.Table({"age": [1, 2, 3] * 20}, domain, name="people")
+    session = td.Session(table, td.Policy(domain, td.Within(1)), rho=10, delta="1e-6")
+    made = session.release(td.Rows("age", channel={"kind": "exponential"}), epsilon=2, name="rows")
+    told = re.sub(r"\s+", " ", " ".join(Reader(render(made.save(tmp_path))).text))
+    assert "this account counts it as ρ = ε²/2 = 2" in told and "Laplace noise" not in told.split("Words")[0]
+    assert "The privacy loss of channels: odds" in told and "counts as ρ 2" in told
+
+
+def test_permanent_answers_are_told(copied: Path) -> None:
+    def change(spec: dict[str, Any]) -> None:
+        spec["releases"][1]["permanent"] = {"id": "who <1>", "epoch": "2025"}
+
+    told = told_of(render(changed(copied, change)), "places")
+    assert "One answer for every who <1> in the epoch 2025." in told
+    assert "Every who <1> has one answer in the epoch 2025, however many rows it has." in told
+
+
+def test_a_channel_that_reaches_far_is_shown_over_the_whole_box(tmp_path: Path) -> None:
+    from tetraodon.channels.named import planar_geometric
+
+    people = {"home": np.arange(DOMAIN["home"].size)}
+    one = replace(moved("home", people), channel=planar_geometric(DOMAIN.select("home"), "0.3", "1 km"))
+    spec = channel_spec(one, evidence(one, 4, COMPUTED))
+    told = ground(_text(["home"], DOMAIN["home"].size), DOMAIN.to_spec())
+    (tmp_path / "out").mkdir()
+    path = manifest(
+        tmp_path / "out",
+        60,
+        lambda folder, _: [entry(folder, "far", [(one, spec)], forms=("parquet",))],
+        False,
+    )
+    found = panels(read(path).rows[0].channels[0], told)
+    assert found is not None and "Each map shows the whole box." in found.told
+    assert "Distance Rows" in re.sub(r"\s+", " ", " ".join(Reader(render(path)).text))

@@ -27,7 +27,7 @@ STATED = (
     "Everybody knows these counts, says the policy, and this table has them; a table that has not is refused."
 )
 UNITS: dict[Unit, str] = {
-    "epsilon": "The privacy loss of Laplace noise: odds between two {ends} change by a factor of at most e to the power of ε. "
+    "epsilon": "The privacy loss of {law}: odds between two {ends} change by a factor of at most e to the power of ε. "
     "Losses of several releases add up.",
     "rho": "The privacy loss of Gaussian noise (zero-concentrated): the Rényi divergence of every order α between two {ends} is "
     "at most α × ρ. Losses of several releases add up; a loss of ε counts as ρ = ε²/2.",
@@ -240,7 +240,9 @@ def glossary(document: Document) -> str:
         if budget.is_tied
         else "values that the policy joins"
     )
-    rows += [(symbol(unit), UNITS[unit].format(ends=ends)) for unit in UNITS if unit in units]
+    law = "Laplace noise" if document.answers or not document.rows else ""
+    law += (" and of " if law else "") + "channels" if document.rows else ""
+    rows += [(symbol(unit), UNITS[unit].format(ends=ends, law=law)) for unit in UNITS if unit in units]
     if budget.delta is not None:
         rows.append(("(ε, δ)", AT_DELTA.format(ends=ends)))
     if budget.is_tied:

@@ -10,7 +10,7 @@ from .document import ChannelEvidence, ChannelText, Line
 from .frames import Row, beside, spread
 from .svg import COLOURS, MUTED, data, distinct
 from .tradeoff import QUIET
-from .words import clean, listed, of_unit, short
+from .words import clean, listed, of_unit, short, small
 
 WIDTH, HEIGHT = 330, 230
 BEST = COLOURS[3]
@@ -31,13 +31,14 @@ def leaking(channel: ChannelText, is_share: bool) -> tuple[Any, str, tuple[str, 
         return None
     names = distinct([line.name.removesuffix(" (certified)") for line in lines], 20)
     rows: list[Row] = []
+    unit = 100 if is_share else 1
     for name, line in zip(names, lines, strict=True):
         bound = line.bound or line.leakage
         rows += [
-            {"d": d, "b": b, "l": max(0.0, low), "g": name}
+            {"d": unit * d, "b": b, "l": max(0.0, low), "g": name}
             for d, b, low in sorted(zip(line.distortion, line.leakage, bound, strict=True))
         ]
-    own = _own(evidence)
+    own = [(unit * d, b) for d, b in _own(evidence)]
     ceiling = evidence.attack.plain_bits if evidence.attack is not None else 0.0
     top = max([r["b"] for r in rows] + [ceiling] + [b for _, b in own]) * 1.04 or 1.0
     right = max([r["d"] for r in rows] + [d for d, _ in own]) or 1.0
@@ -45,7 +46,7 @@ def leaking(channel: ChannelText, is_share: bool) -> tuple[Any, str, tuple[str, 
         field="d",
         type="quantitative",
         scale=alt.Scale(domain=[0, right], nice=False),
-        axis=alt.Axis(title=along, format="~%" if is_share else ",~r", tickCount=4),
+        axis=alt.Axis(title=along, format=",~r", tickCount=3),
     )
     y = alt.Y(
         field="b",
@@ -81,7 +82,7 @@ def _own(evidence: ChannelEvidence) -> list[tuple[float, float]]:
 
 def _along(channel: ChannelText, is_share: bool) -> str:
     if is_share:
-        return "share of the rows changed"
+        return "share of the rows changed (%)"
     return f"expected distance ({short(channel.unit, 16)})" if channel.unit else "expected distance"
 
 
@@ -170,5 +171,5 @@ def _notes(lines: Sequence[Line], top: float) -> tuple[str, ...]:
         return (
             f"Green: the least that is known to be possible; no channel lies below the pale band (up to {number(gap)} bits).",
         )
-    shown = "under 0.0001" if gap < 0.0001 else f"{gap:.2g}"
+    shown = "under 0.0001" if gap < 0.0001 else small(gap)
     return (f"Green: the least that is possible; a lower bound lies within {shown} bits of it.",)

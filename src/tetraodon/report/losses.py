@@ -130,6 +130,8 @@ def cost(entry: Entry | RowRelease, budget: Budget) -> str:
         return told
     if loss.unit == "rho":
         return f"{told}; alone it reads as {reading(loss.amount, budget.delta)}"
+    if isinstance(entry, RowRelease):
+        return f"{told}; this account counts it as {equal('ρ = ε²/2', entering(loss, budget.unit))}"
     return f"{told}; Laplace noise, which this account counts as {equal('ρ = ε²/2', entering(loss, budget.unit))}"
 
 

@@ -21,6 +21,7 @@ from .words import exactly, minus, safe, short
 
 WIDTH = 460
 TALLEST = 340
+ALONE = (700, 460)  # a map beside which nothing stands
 MOST = 4096  # rectangles on one map
 GROUND, EDGE = "#f4f3ef", "#c9cdd0"
 LETTER = 6.0
@@ -64,13 +65,16 @@ def blocks(grid: Ints) -> tuple[Ints, int]:
     return np.add.reduceat(np.add.reduceat(grid, tops, axis=0), lefts, axis=1), side
 
 
-def density(field: Field, grid: Ints, things: str, label: str) -> Picture:
+def density(
+    field: Field, grid: Ints, things: str, label: str, room: tuple[float, float] = (WIDTH, TALLEST)
+) -> Picture:
     """How many were reported where.
 
     Args:
         grid: counts, shape of the field.
         things: what is counted, in the plural.
         label: for those who do not see it.
+        room: width of the picture, and the greatest height of the map in it.
     """
     drawn, side = blocks(grid)
     told = shades(drawn, is_whole=True)
@@ -79,8 +83,8 @@ def density(field: Field, grid: Ints, things: str, label: str) -> Picture:
     # As many whole blocks as there are; those at the high ends may reach beyond the box, by less than a block.
     beside = columns * wide < 1.1 * rows * tall
     left, top = _margins(field)
-    room = WIDTH - left - (118 if beside else 8)
-    pixels = min(room / (columns * wide), TALLEST / (rows * tall))
+    across = room[0] - left - (118 if beside else 8)
+    pixels = min(across / (columns * wide), room[1] / (rows * tall))
     window = Window((0, rows), (0, columns), (tall * pixels, wide * pixels))
     width, height = window.size
     parts = [cells(drawn, told, window, (left, top)), _ticks(field, side, window, (left, top))]
@@ -100,7 +104,7 @@ def density(field: Field, grid: Ints, things: str, label: str) -> Picture:
             f"Drawn in blocks of {side} × {side} cells{_measure(field, side)}; the file has single cells."
         )
     total = max(used, top + 8 + (17 * (len(told.limits) + 2) if told is not None and beside else 0))
-    return Picture(svg(WIDTH, total + 4, label, parts), tuple(notes))
+    return Picture(svg(room[0], total + 4, label, parts), tuple(notes))
 
 
 def _measure(field: Field, side: int) -> str:

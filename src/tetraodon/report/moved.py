@@ -12,10 +12,11 @@ from .account import ledger_name
 from .document import ChannelText, Document, Optimum, RowRelease
 from .leaking import leaking
 from .losses import cost, up
+from .maps import ALONE, TALLEST, WIDTH
 from .origins import panels
 from .reported import Reported, picture
 from .svg import drawn
-from .words import clean, counted, edge, listed, of_unit, percent, safe
+from .words import clean, counted, edge, listed, of_unit, percent, safe, small
 
 SOURCES = {
     "none": "Nothing: it is made by formula.",
@@ -122,8 +123,9 @@ def _published(entry: RowRelease) -> str:
 def _place(prefix: str, seen: Reported, several: bool, document: Document, facts: str) -> str:
     """One channel: plain words, figures, rows of it, evidence."""
     channel = seen.channel
-    figures = [picture(seen, document.policy.domain, prefix)]
     curve = leaking(channel, seen.is_share)
+    room = ALONE if curve is None else (WIDTH, TALLEST)
+    figures = [picture(seen, document.policy.domain, prefix, room)]
     if curve is not None:
         chart, label, notes = curve
         said = "".join(f" <span>{safe(note)}</span>" for note in notes)
@@ -131,10 +133,11 @@ def _place(prefix: str, seen: Reported, several: bool, document: Document, facts
             f'<figure class="curve">{drawn(chart, label, f"{prefix}-c")}<figcaption><b>Leakage against distance</b>; '
             f"the dot is this release.{said}</figcaption></figure>"
         )
+    alone = " alone" if curve is None and seen.ground.field is not None else ""
     head = f'<h4 class="place">{safe(seen.title)}: {safe(channel.name)}</h4>\n' if several else ""
     told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in _channel(seen))
     return (
-        f'<div class="channel">\n{head}{_words(channel)}<div class="figures">\n{"".join(figures)}\n</div>\n{_panels(seen)}'
+        f'<div class="channel">\n{head}{_words(channel)}<div class="figures{alone}">\n{"".join(figures)}\n</div>\n{_panels(seen)}'
         f'<div class="evidence">\n<div>\n<h4>Evidence</h4>\n<dl>\n{facts}\n{told}\n</dl>\n</div>\n{_attack(channel)}\n</div>\n</div>'
     )
 
@@ -280,7 +283,7 @@ def _optimum(optimum: Optimum) -> str:
     text = text.format(
         value=told(optimum.value),
         bound=told(max(0.0, optimum.bound)),
-        gap=of_unit(f"{optimum.gap:.2g}", optimum.unit),
+        gap=of_unit(small(optimum.gap), optimum.unit),
     )
     return safe(text[:1].upper() + text[1:])
 
@@ -297,7 +300,7 @@ def _attack(channel: ChannelText) -> str:
         ("the value itself", found.plain_bits, found.plain_error, ""),
     )
     told = "".join(
-        f'<tr{css}><th scope="row">{name}</th><td class="n">{_bits(bits)}</td><td class="n">{percent(1 - error)}</td></tr>'
+        f'<tr{css}><th scope="row">{name}</th><td class="n">{_bits(bits)}</td><td class="n">{_share(1 - error)}</td></tr>'
         for name, bits, error, css in rows
     )
     kinds = [
@@ -312,6 +315,11 @@ def _attack(channel: ChannelText) -> str:
         '<thead><tr><th scope="col">An attacker sees</th><th scope="col" class="n">Bits</th>'
         f'<th scope="col" class="n">Right guess</th></tr></thead><tbody>{told}</tbody></table>'
     )
+
+
+def _share(amount: float) -> str:
+    """A share to one decimal; no share is rounded to nothing."""
+    return percent(amount) if 0 < amount < 0.001 else f"{100 * amount:.1f} %"
 
 
 def _bits(amount: float) -> str:

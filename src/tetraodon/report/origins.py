@@ -62,8 +62,8 @@ def _spot(at: tuple[int, int], field: Field) -> str:
     if not field.is_map:
         return ""
     told = []
+    digits = max(0, math.ceil(-math.log10(min(field.step))))
     for axis in (0, 1):
-        digits = max(0, math.ceil(-math.log10(field.step[axis])))
         told.append(coordinate(field.low[axis] + field.step[axis] * (at[axis] + 0.5), digits, axis))
     return safe(" ".join(told))
 
@@ -103,8 +103,9 @@ def _maps(rows: Sequence[Origin], ground: Ground, field: Field) -> Panels:
         ]
         window = Window(spans[0], spans[1], (tall * pixels, wide * pixels))
         pictures.append((_spot(at, field) or _title(row), _map(row, grid, told, window, at, field, pixels)))
-    what = "the cell of the record"
-    note = f"The ring is {what}. Darker: likelier; all of one scale."
+    note = "The ring is the cell of the record. Darker: likelier; all of one scale."
+    if not is_part:
+        note += " Each map shows the whole box."
     if is_part and field.unit:
         size = length_words(shape[1] * wide, field.unit)
         note += (
@@ -143,7 +144,7 @@ def _window(rows: Sequence[Origin], ground: Ground, field: Field) -> tuple[int, 
                 reach = max(reach, gap)
                 break
     counts = [
-        min(n, max(NARROWEST, 2 * math.ceil(reach / s) + 1))
+        min(n, max(NARROWEST, 2 * math.ceil(reach / s - 0.1) + 1))
         for n, s in zip(field.shape, field.sides, strict=True)
     ]
     if all(c >= NEARLY * n for c, n in zip(counts, field.shape, strict=True)):

@@ -63,10 +63,16 @@ def reported(entry: RowRelease, domain: Mapping[str, Mapping[str, Any]]) -> tupl
     return tuple(found)
 
 
-def picture(seen: Reported, domain: Mapping[str, Mapping[str, Any]], prefix: str) -> str:
-    """The figure of what was reported. Every mark is a count of published rows, which says what they report, not what is true."""
+def picture(
+    seen: Reported, domain: Mapping[str, Mapping[str, Any]], prefix: str, room: tuple[float, float]
+) -> str:
+    """The figure of what was reported. Every mark is a count of published rows, which says what they report, not what is true.
+
+    Args:
+        room: for a map.
+    """
     if seen.ground.field is not None:
-        svg, notes = _map(seen)
+        svg, notes = _map(seen, room)
         what = "reported places" if seen.is_map else "reported values"
     else:
         shown = _chart(seen, domain)
@@ -80,7 +86,7 @@ def picture(seen: Reported, domain: Mapping[str, Mapping[str, Any]], prefix: str
     )
 
 
-def _map(seen: Reported) -> tuple[str, tuple[str, ...]]:
+def _map(seen: Reported, room: tuple[float, float]) -> tuple[str, tuple[str, ...]]:
     field = seen.ground.field
     assert field is not None
     grid = seen.ground.grid(seen.counts)
@@ -92,7 +98,7 @@ def _map(seen: Reported) -> tuple[str, tuple[str, ...]]:
     if grid.any():
         most = int(np.argmax(seen.counts if not beside else _ordinary(seen)))
         label += f" Most, {int(seen.counts[most]):,}, report the cell {seen.ground.label(most)}."
-    drawn_map = density(field, grid, THINGS, label)
+    drawn_map = density(field, grid, THINGS, label, room)
     notes = list(drawn_map.notes)
     if beside:
         notes.append(f"Not on the map: {beside:,} of {total:,} rows, which report no place.")

@@ -6,6 +6,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -97,6 +98,15 @@ def size(value: float | None) -> str:
     if value is None:
         return "no bound"
     return "under 0.001" if 0 < value < 0.001 else number(value)
+
+
+def small(value: float) -> str:
+    """A small number to two digits, without powers of ten.
+
+    >>> small(9.1e-05), small(0.25), small(0.0)
+    ('0.000091', '0.25', '0')
+    """
+    return f"{Decimal(f'{value:.2g}'):f}"
 
 
 def rational(value: Fraction) -> str:
