@@ -451,7 +451,7 @@ def test_a_settings_file_releases_rows_beside_answers(
             main([command, str(path)])
         assert done.value.code in (0, None), capsys.readouterr().err
     told = capsys.readouterr().out
-    assert "epsilon 1 per person = 1 place × 1 row × 1" in told and "canary" not in told
+    assert "epsilon 1 per person = 1 place × 1 row × 1, if nobody has more than one row" in told and "canary" not in told
     published = tmp_path / "published"
     assert pq.read_table(published / "places.parquet").column_names == ["lat", "lon", "region"]
     assert td.Channel.load(published / "places.channel.npz").source == "released"

@@ -182,7 +182,7 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
         lines.append(f"{release['name']}: {unit} {paid},{wide} (95 %), {release['mechanism_name']} → {files}")
     account = "in memory" if budget["ledger"] is None else budget["ledger"]
     lines.append(f"Spent {budget['spent']} of {budget['total']} (ledger: {account}).")
-    lines += [f"Published exactly, no secret under the policy: {text}." for text in budget["outside"]]
+    lines += [f"Outside the budget: {text}." for text in budget["outside"]]
     lines.append(f"Report: {folder / 'report.html'}")
     return "\n".join(lines)
 
@@ -254,6 +254,6 @@ def ledger_text(ledger: Ledger) -> str:
         again = ", drawn again" if charge.again else ""
         state = "" if entry.seq in published else " — charged, never published"
         lines.append(f"  {entry.time}  {charge.name}{edition}: {charge.loss.show()}{again}{state}")
-        lines += [f"      published exactly: {text}" for text in charge.disclosures]
+        lines += [f"      outside the budget: {text}" for text in charge.disclosures]
     lines.append(f"head {ledger.head}")
     return "\n".join(lines)

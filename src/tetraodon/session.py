@@ -60,7 +60,7 @@ class Remaining:
 
     def __str__(self) -> str:
         beside = "; ".join(self.outside) if self.outside else "nothing"
-        return f"{self.loss.show()} left; published exactly, at no cost under the policy: {beside}"
+        return f"{self.loss.show()} left; outside the budget: {beside}"
 
 
 __all__ = ["PricedRequest", "Remaining", "Request", "Session", "charge_of", "price_all", "release_loss"]

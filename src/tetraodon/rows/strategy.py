@@ -197,6 +197,8 @@ class RowStrategy:
         total = one * places * count
         text = f"epsilon {show(total)} per person = {places} place{'s' * (places > 1)} × "
         text += f"{count} row{'s' * (count > 1)} × {show(one)}"
+        if count == 1 and self.query.permanent is None:
+            text += ", if nobody has more than one row"
         return {"epsilon": show(total), "places": places, "rows": count, "each": show(one), "text": text}
 
 
