@@ -10,7 +10,8 @@ rejected, and an outcome of probability 0 never comes. The second draw is needed
 *Alias table* (Walker 1974). The 2^64 chances are laid out in 2^b columns of 2^(64−b), one for each outcome (rounded up to a
 power of two), each shared by its own outcome, at the bottom, and one other. The first b bits of a word name the column, the
 other bits, compared with the height of its own outcome, choose between the two: two reads and one comparison for each draw,
-whatever the law and the outcome. The columns are filled in one sweep: the light outcomes, of less than a column, in order of
+whatever the law and the outcome. Half a word is enough for most draws: where its bits are those that the height begins with,
+or all 0, the other half is drawn too. The columns are filled in one sweep: the light outcomes, of less than a column, in order of
 their number, each topped up by the first heavy one that has something left; a heavy one that thereby becomes light is topped
 up by the next. With cumulative sums of what is missing and of what is over, that is one search for each of them. The most
 likely outcome comes last, so that it fills its own column; the spare is at the bottom of that.
@@ -38,6 +39,7 @@ Row = tuple[Sequence[int], int]
 
 WHOLE = 1 << WORD_BITS
 _MOST = 1 << 31
+_HALF_BITS = 22  # columns up to which half a word leaves few draws open
 _BLOCK = 1 << 20  # entries turned into whole numbers at a time
 
 
@@ -49,6 +51,7 @@ class Choices:
         n_rows: how many laws.
         bits: each law has 2^bits columns.
         heights: uint64, shape (n_rows · 2^bits,), read-only: how much of each column is its own outcome's.
+        begins: uint32, the same shape, read-only: the heights without their last 32 bits.
         others: int32, the same shape, read-only: whose the rest of the column is.
         tops: int64, shape (n_rows,), read-only: the column of each row with the spare chances at its bottom.
         spares: uint64, shape (n_rows,), read-only: how many these are.
@@ -63,6 +66,7 @@ class Choices:
     n_rows: int
     bits: int
     heights: Words
+    begins: NDArray[np.uint32]
     others: NDArray[np.int32]
     tops: Ints
     spares: Words
@@ -136,6 +140,35 @@ class Choices:
                 shares[r, here[r]] = min(own, WHOLE - 1)
                 made._plant(start + r, shares[r], free - min(own, WHOLE - 1))
         return made._frozen()
+
+    def drawn(self, rows: Ints, draw: Callable[[int], Words]) -> Ints:
+        """One outcome of each row's law; ``draw`` gives so many uniform words.
+
+        Args:
+            rows: whole numbers, shape (n,), each from 0 to ``n_rows`` − 1 (not checked here).
+        Returns:
+            int64, shape (n,), fresh.
+        """
+
+        def more() -> int:
+            return int(draw(1)[0])
+
+        if self.bits > _HALF_BITS:
+            return self.outcomes(rows, draw(len(rows)), more)
+        halves = draw(-(-len(rows) // 2)).view(np.uint32)[: len(rows)]
+        column = (halves >> np.uint32(32 - self.bits)).astype(np.int64)
+        height = halves & np.uint32((1 << 32 - self.bits) - 1)
+        at = np.asarray(rows, dtype=np.int64) << self.bits
+        at += column
+        begin = self.begins.take(at, mode="clip")
+        found = np.where(height < begin, column, self.others.take(at, mode="clip"))
+        open_ = (height == begin) | (height == 0)
+        if open_.any():
+            which = np.flatnonzero(open_)
+            words = halves[which].astype(np.uint64) << np.uint64(32)
+            words |= draw(len(which)) >> np.uint64(32)
+            found[which] = self.outcomes(rows[which], words, more)
+        return found
 
     def outcomes(self, rows: Ints, words: Words, more: Callable[[], int]) -> Ints:
         """The outcome of each row's law that each word stands for; ``more`` gives the 64 bits of a second draw.
@@ -228,7 +261,8 @@ class Choices:
         self.tops[row], self.spares[row] = top, spare
 
     def _frozen(self) -> Choices:
-        for array in (self.heights, self.others, self.tops, self.spares):
+        np.right_shift(self.heights, np.uint64(32), out=self.begins, casting="unsafe")
+        for array in (self.heights, self.begins, self.others, self.tops, self.spares):
             array.setflags(write=False)
         return self
 
@@ -241,8 +275,8 @@ def _empty(rows: int, outcomes: int, exact_row: Callable[[int], Row]) -> Choices
     if size > _MOST:
         raise SpecificationError("choices: more than 2^31 entries; use fewer rows or fewer outcomes.")
     heights, others = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int32)
-    spares = np.zeros(rows, dtype=np.uint64)
-    return Choices(rows, bits, heights, others, np.zeros(rows, dtype=np.int64), spares, exact_row)
+    begins, spares = np.zeros(size, dtype=np.uint32), np.zeros(rows, dtype=np.uint64)
+    return Choices(rows, bits, heights, begins, others, np.zeros(rows, dtype=np.int64), spares, exact_row)
 
 
 def _checked(entries: Floats, rest: Ints) -> tuple[Floats, Ints]:

@@ -11,8 +11,9 @@ Source: the two papers; ties derived.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,25 +27,31 @@ WORKERS = 4
 Draw = Callable[[int], Words]
 
 
-def ordered(size: int, draw: Draw) -> Ints:
-    """The numbers 0 to ``size`` − 1 in a random order; ``draw`` gives so many uniform 64-bit words.
+def mixed(arrays: Sequence[NDArray[Any]], draw: Draw) -> list[NDArray[Any]]:
+    """Equally long arrays, all in the same random order; ``draw`` gives so many uniform 64-bit words.
 
-    >>> ordered(4, lambda n: np.array([[1, 3], [2, 0]], dtype=np.uint32).view(np.uint64).ravel()).tolist()
-    [3, 0, 2, 1]
+    >>> keys = np.array([[1, 3], [2, 0]], dtype=np.uint32).view(np.uint64).ravel()
+    >>> mixed([np.array([5, 6, 7, 8]), np.array([0, 1, 2, 3])], lambda n: keys)
+    [array([8, 5, 7, 6]), array([3, 0, 2, 1])]
     """
+    size = len(arrays[0])
     if size <= WHOLE:
-        return _part(size, draw)
+        order = _part(size, draw)
+        return [array[order] for array in arrays]
     parts = draw(-(-size // 8)).view(np.uint8)[:size]
-    order = np.argsort(parts, kind="stable").astype(np.int64, copy=False)
+    groups = np.argsort(parts, kind="stable")
+    found = [array[groups] for array in arrays]
     ends = np.cumsum(np.bincount(parts, minlength=256)).tolist()
 
     def mix(start: int, end: int) -> None:
-        order[start:end] = order[start:end][_part(end - start, draw)]
+        order = _part(end - start, draw)
+        for array in found:
+            array[start:end] = array[start:end][order]
 
     with ThreadPoolExecutor(WORKERS) as pool:
         for _ in pool.map(mix, [0, *ends[:-1]], ends):
             pass
-    return order
+    return found
 
 
 def _part(size: int, draw: Draw) -> Ints:

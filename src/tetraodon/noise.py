@@ -40,9 +40,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._choices import Choices
 from ._gaussian import accepted, coarse
@@ -58,7 +59,7 @@ from ._laws import (
     laplace_scale,
     whole_number,
 )
-from ._orders import MOST, ordered
+from ._orders import MOST, mixed
 from ._tables import Ints, Table, Words, convert, tables
 from .errors import Refused, SpecificationError
 from .exact import Number
@@ -293,9 +294,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 
 def choose(choices: Choices, rows: Ints) -> Ints:
-    """One outcome of the named row's law for each element, outcome k with exactly the probability that row holds for it.
-
-    Draws are independent; a row named again is drawn from again. The search has a fixed depth and no branch.
+    """One outcome of the named row's law for each element, drawn independently with exactly that row's probabilities.
 
     Args:
         choices: the laws, see ``Choices.exact`` and ``Choices.of``.
@@ -317,25 +316,25 @@ def choose(choices: Choices, rows: Ints) -> Ints:
         raise SpecificationError(f"choose: a row outside 0 to {choices.n_rows - 1}.")
     drawn = np.empty(len(named), dtype=np.int64)
     for start in range(0, len(named), _CHUNK):
-        part = named[start : start + _CHUNK]
-        drawn[start : start + _CHUNK] = choices.outcomes(part, _row(len(part)), _one_more_word)
+        drawn[start : start + _CHUNK] = choices.drawn(named[start : start + _CHUNK], _row)
     return drawn
 
 
-def shuffled(size: int) -> Ints:
-    """The numbers 0 to ``size`` − 1 in a random order, every order with exactly the same probability.
+def shuffled(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
+    """Copies of equally long arrays, all in the same random order, every order with exactly the same probability.
 
     Raises:
-        SpecificationError: a size that is not a count, or above 2^31.
+        SpecificationError: no arrays, arrays of different lengths, or more than 2^31 places.
         Refused: the operating system gives no randomness.
-    Source: derived in ``_orders``.
+    Source: Rao 1961, Sandelius 1962; derived in ``_orders``.
 
-    >>> sorted(shuffled(5).tolist())
-    [0, 1, 2, 3, 4]
+    >>> one, two = shuffled(np.arange(5), np.arange(5))
+    >>> one.tolist() == two.tolist(), sorted(one.tolist())
+    (True, [0, 1, 2, 3, 4])
     """
-    if (count := _count(size)) > MOST:
-        raise SpecificationError("size: at most 2^31 can be put in order.")
-    return ordered(count, _row)
+    if len({len(array) for array in arrays}) != 1 or len(arrays[0]) > MOST:
+        raise SpecificationError("shuffled: arrays of one length, of at most 2^31 elements.")
+    return mixed(arrays, _row)
 
 
 def fresh_name(size: int) -> str:

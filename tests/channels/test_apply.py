@@ -76,6 +76,28 @@ def test_doubles_have_the_cells_that_the_engine_gives_them(kind: str) -> None:
     assert np.count_nonzero(np.bincount(codes)) > domain.size // 2
 
 
+@pytest.mark.parametrize("cells", [60_000, 70_000])
+def test_fine_cells_of_narrow_doubles(cells: int) -> None:
+    """Boundaries kept and boundaries worked out; single precision does not reach the guess."""
+    domain = td.Domain(a=td.Numeric(0, cells, cells=cells), b=td.Numeric(-5, 5, cells=10))
+    made = np.random.default_rng(4).integers(0, 4 * cells, 20_000) / 4
+    rows = pa.table({"a": made.astype(np.float32), "b": np.zeros(20_000, np.float32)})
+    codes = np.concatenate(list(td.Table(rows, domain).codes("a")))
+    assert np.array_equal(np.sort(codes), np.sort(np.minimum(np.floor(made), cells - 1)))
+
+
+@pytest.mark.parametrize("width", [1, 127, 128, 181])
+def test_grids_at_the_ends_of_integer_types(width: int) -> None:
+    """Cells of 127, 128 and 129 places, and 181 × 181, whose numbers just fit 16 bits."""
+    rows = width if width == 181 else 1
+    domain = td.Domain(home=td.Point("x", "y", box=((0, rows), (0, width)), cell=1, metric="planar"))
+    places = pa.table({"x": np.array([rows - 0.5, 0.5]), "y": np.array([width - 0.5, 0.5])})
+    law = np.full((2 * rows - 1, 2 * width - 1), 1e-18)
+    law[rows - 1, width - 1] += 1 - law.sum()
+    found = apply(Channel(domain, Shift.of(law)), places)
+    assert rows_of(found) == sorted(zip(places["x"].to_pylist(), places["y"].to_pylist(), strict=True))
+
+
 @pytest.mark.parametrize("value", [None, float("nan")])
 @pytest.mark.parametrize("at", [0, 40_000])
 def test_doubles_that_are_refused_name_their_column(value: float | None, at: int) -> None:

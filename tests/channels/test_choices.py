@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from tetraodon import noise
 from tetraodon._choices import Choices
-from tetraodon._orders import ordered
+from tetraodon._orders import mixed
 from tetraodon.errors import Refused, SpecificationError
 
 F = Fraction
@@ -228,9 +228,39 @@ def test_without_entropy_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> No
         raise OSError
 
     monkeypatch.setattr("os.urandom", broken)
-    for action in (lambda: noise.choose(Choices.of([[1, 1]]), np.array([0])), lambda: noise.shuffled(2)):
+    for action in (
+        lambda: noise.choose(Choices.of([[1, 1]]), np.array([0])),
+        lambda: noise.shuffled(np.arange(2)),
+    ):
         with pytest.raises(Refused, match="no randomness"):
             action()
+
+
+def test_half_a_word_is_enough_where_it_decides() -> None:
+    """Draws from halves of words: every undecided one, and no other, takes its second half, and the law stays exact."""
+    made = np.random.default_rng(11)
+    rows = [[3, 5, 0, 7, 1], [1, 1, 1, 1, 1], [0, 0, 0, 0, 1]]
+    choices = Choices.of(rows)
+    columns = 1 << choices.bits
+    for r in range(3):
+        begins = choices.begins[r * columns : (r + 1) * columns].tolist()
+        for column, begin in enumerate(begins):
+            for height in {0, 1, begin - 1, begin, begin + 1, (1 << 32 - choices.bits) - 1}:
+                if not 0 <= height < 1 << 32 - choices.bits:
+                    continue
+                half = column << 32 - choices.bits | height
+                longer = made.integers(0, HUGE - 1, dtype=np.uint64)
+                supply = iter([_halves([half]), np.array([longer], dtype=np.uint64)])
+                seen = choices.drawn(np.array([r]), lambda n, supply=supply: next(supply))
+                word = words_of(half << 32 | int(longer) >> 32)
+                assert seen.tolist() == choices.outcomes(np.array([r]), word, lambda: 0).tolist()
+                assert (next(supply, None) is None) == (height in (0, begin))
+
+
+def test_laws_of_many_outcomes_are_drawn_from_whole_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tetraodon._choices._HALF_BITS", 1)
+    drawn = noise.choose(Choices.of([[1, 0, 3]]), np.zeros(40_000, np.int64))
+    assert not (drawn == 1).any() and abs((drawn == 0).mean() - 0.25) < 6.2 * (3 / 16 / 40_000) ** 0.5
 
 
 # Orders
@@ -238,15 +268,17 @@ def test_without_entropy_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_order_is_as_likely() -> None:
     """All orders of four things, 48,000 times: chi-squared against equal chances at 1e-9."""
-    seen = Counter(tuple(noise.shuffled(4).tolist()) for _ in range(48_000))
+    seen = Counter(tuple(noise.shuffled(np.arange(4))[0].tolist()) for _ in range(48_000))
     assert set(seen) == set(itertools.permutations(range(4)))
     assert sum((n - 2000) ** 2 / 2000 for n in seen.values()) < chi2.isf(1e-9, 23)
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 255, 256, 8192, 8193, 20_000])
-def test_an_order_holds_every_place_once(size: int) -> None:
-    order = noise.shuffled(size)
-    assert order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(size))
+@pytest.mark.parametrize("size", [0, 1, 2, 255, 256, 8192, 8193, 70_000])
+def test_arrays_are_put_into_one_order(size: int) -> None:
+    places, halves = np.arange(size), np.arange(size) / 2
+    order, other = noise.shuffled(places, halves)
+    assert order.dtype == np.int64 and np.array_equal(np.sort(order), places)
+    assert np.array_equal(order / 2, other) and np.array_equal(places, np.arange(size))
 
 
 def _halves(keys: list[int]) -> np.ndarray:
@@ -267,7 +299,7 @@ def test_equal_keys_are_drawn_longer() -> None:
         asked.append(count)
         return next(supply)
 
-    assert ordered(6, draw).tolist() == [4, 2, 0, 5, 3, 1]
+    assert mixed([np.arange(6)], draw)[0].tolist() == [4, 2, 0, 5, 3, 1]
     assert asked == [3, 5, 5]
 
 
@@ -282,7 +314,7 @@ def test_ties_leave_no_trace_of_the_places() -> None:
             first = next(supply, None)
             return made.integers(0, 8, count, dtype=np.uint64) if first is None else first
 
-        return tuple(ordered(3, draw).tolist())
+        return tuple(mixed([np.arange(3)], draw)[0].tolist())
 
     seen = Counter(once() for _ in range(24_000))
     assert len(seen) == 6
@@ -292,21 +324,21 @@ def test_ties_leave_no_trace_of_the_places() -> None:
 def test_large_orders_go_through_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With parts from three places on, every order of three is as likely."""
     monkeypatch.setattr("tetraodon._orders.WHOLE", 2)
-    seen = Counter(tuple(noise.shuffled(3).tolist()) for _ in range(240))
+    seen = Counter(tuple(noise.shuffled(np.arange(3))[0].tolist()) for _ in range(240))
     assert set(seen) == set(itertools.permutations(range(3)))
     assert sum((n - 40) ** 2 / 40 for n in seen.values()) < chi2.isf(1e-9, 5)
 
 
 def test_a_large_order_is_mixed() -> None:
     """Where the first and the last places of 100,000 end up, and which of neighbours comes first: within 1e-9."""
-    order = noise.shuffled(100_000)
+    (order,) = noise.shuffled(np.arange(100_000))
     where = np.argsort(order)
     for part in (where[:1000], where[-1000:], order[:1000], order[-1000:]):
         assert abs(part.mean() - 49_999.5) < 6.2 * 28_867.5 / 1000**0.5
     assert abs((where[1:] > where[:-1]).mean() - 0.5) < 6.2 * (1 / 12 / 100_000) ** 0.5
 
 
-@pytest.mark.parametrize("size", [-1, 2.5, True, 2**31 + 1, "3"])
-def test_orders_have_a_count(size: object) -> None:
-    with pytest.raises(SpecificationError, match="size"):
-        noise.shuffled(size)  # type: ignore[arg-type]
+@pytest.mark.parametrize("arrays", [[], [np.arange(2), np.arange(3)]])
+def test_orders_are_of_arrays_of_one_length(arrays: list[np.ndarray]) -> None:
+    with pytest.raises(SpecificationError, match="shuffled"):
+        noise.shuffled(*arrays)

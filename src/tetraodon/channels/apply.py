@@ -12,7 +12,7 @@ data. Columns kept beside them are rebuilt without their dictionaries and leave 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..attributes import Attribute, Categorical, Integer, Point
+from ..attributes import Attribute, Point
 from ..axes import Ints
 from ..domain import Domain, attribute_from_spec
 from ..errors import SpecificationError, unknown
 from ..noise import shuffled
 from ..table import Table
 from .channel import Channel
+from .outputs import Output, narrow, taken
 from .permanent import Permanent
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 # Rows drawn at a time: what a law works with on the way then stays in the second cache.
 CHUNK = 1 << 15
 WORKERS = 4
-TEXT_BYTES = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Target:
                 f"{' and '.join(map(repr, self.channel.domain))}."
             )
 
-    def outputs(self, domain: Domain) -> list[_Output]:
+    def outputs(self, domain: Domain) -> list[Output]:
         """The columns that the channel fills: those of the table, where an output has the name of the value it replaces."""
         columns = {
             own: domain[name].columns(name) for own, name in zip(self.channel.domain, self.names, strict=True)
@@ -77,7 +77,7 @@ class Target:
         for at, (own, attribute) in enumerate(self.channel.outputs.items()):
             named = attribute.columns(own)
             beside = columns.get(own, named)
-            made.append(_Output(attribute, beside if len(beside) == len(named) else named, at))
+            made.append(Output(attribute, beside if len(beside) == len(named) else named, at))
         return made
 
 
@@ -176,21 +176,32 @@ def applied(
     read = table.rows(*names, keep=keep, ident=None if lasting is None else lasting.ident)
     run = _Run(table.domain.select(*names), tuple(targets), tuple(shown))
     cells, kept = _drawn(run, read, len(keep)) if lasting is None else _lasting(run, read, len(keep), lasting)
-    order = shuffled(len(cells[0]))
+    count = len(cells[0])
+    if keep:
+        *cells, order = shuffled(*cells, np.arange(count))
+    else:
+        cells = shuffled(*cells)
     columns: dict[str, Any] = {}
     domains = [
         *(target.channel.outputs for target in targets),
         *(table.domain.select(name) for name in shown),
     ]
     for domain, drawn, told in zip(domains, cells, outputs, strict=True):
-        mixed = drawn[order]
-        each = domain.decode(mixed) if len(told) > 1 else (mixed,)
+        each = domain.decode(drawn) if len(told) > 1 else (drawn,)
         for output in told:
             columns |= output.arrays(each[output.place])
-    columns |= {name: _taken(parts, order) for name, parts in zip(keep, kept, strict=True)}
+    columns |= {name: taken(parts, order) for name, parts in zip(keep, kept, strict=True)}
     import pyarrow as pa
 
     return pa.table(columns)
+
+
+def _cells_of(attribute: Attribute) -> dict[str, Any]:
+    """What an attribute's cells are, whatever its columns are called."""
+    spec = attribute.to_spec()
+    if isinstance(attribute, Point):
+        spec["point"] = None
+    return {key: value for key, value in spec.items() if key != "column"}
 
 
 def _checked(
@@ -199,7 +210,7 @@ def _checked(
     keep: Sequence[str],
     lasting: Lasting | None,
     shown: Sequence[str],
-) -> list[list[_Output]]:
+) -> list[list[Output]]:
     if not targets:
         raise SpecificationError("channel: at least one attribute to replace.")
     if isinstance(keep, str) or not all(isinstance(c, str) for c in keep):
@@ -218,7 +229,7 @@ def _checked(
     outputs = [target.outputs(table.domain) for target in targets]
     for name in shown:
         attribute = table.domain.attribute(name, "channel")
-        outputs.append([_Output(attribute, attribute.columns(name), 0)])
+        outputs.append([Output(attribute, attribute.columns(name), 0)])
     written = [*(c for told in outputs for output in told for c in output.columns), *keep]
     for column in written:
         if written.count(column) > 1:
@@ -265,7 +276,7 @@ class _Run:
         if not self.shown:
             return []
         each = dict(zip(self.domain, self.domain.decode(cells), strict=True))
-        return [each[name].astype(_narrow(self.domain[name].size)) for name in self.shown]
+        return [each[name].astype(narrow(self.domain[name].size)) for name in self.shown]
 
 
 def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
@@ -275,7 +286,7 @@ def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]
     with ThreadPoolExecutor(WORKERS) as pool:
         waiting: list[Future[None]] = []
         for part in read:
-            room = [np.empty(len(part.cells), dtype=_narrow(size)) for size in run.sizes]
+            room = [np.empty(len(part.cells), dtype=narrow(size)) for size in run.sizes]
             # While a batch is drawn the next one is read, but not the one after it.
             behind = waiting
             waiting = [
@@ -310,95 +321,18 @@ def _lasting(
     cells = np.concatenate(told)
     coded = pa.chunked_array(who).dictionary_encode().combine_chunks()
     ids, person = coded.dictionary.to_pylist(), coded.indices.to_numpy()
-    lot = shuffled(len(cells))
     asked = np.empty(len(ids), dtype=np.int64)
-    asked[person[lot]] = cells[lot]  # of several rows the last one in the lot's order
+    order, by_lot = shuffled(person, cells)
+    asked[order] = by_lot  # of several rows the last one
 
     def draw(new: Ints) -> Ints:
         return np.asarray(np.ravel_multi_index(tuple(run.draw(asked[new])), run.sizes), dtype=np.int64)
 
     joint = lasting.store.settled(lasting.epoch, [target.channel for target in run.targets], ids, draw)
     parts = zip(np.unravel_index(joint, run.sizes), run.sizes, strict=True)
-    return [*(part.astype(_narrow(size))[person] for part, size in parts), *run.beside(cells)], beside
+    return [*(part.astype(narrow(size))[person] for part, size in parts), *run.beside(cells)], beside
 
 
 def _collect(lists: Sequence[list[Any]], parts: Iterable[Any]) -> None:
     for held, part in zip(lists, parts, strict=True):
         held.append(part)
-
-
-def _narrow(size: int) -> type[np.signedinteger[Any]]:
-    return (
-        np.int8
-        if size <= 1 << 7
-        else np.int16
-        if size <= 1 << 15
-        else np.int32
-        if size <= 1 << 31
-        else np.int64
-    )
-
-
-# Columns
-
-
-@dataclass(frozen=True)
-class _Output:
-    """One attribute of a channel's outputs, the columns it fills, and its place among the channel's outputs."""
-
-    attribute: Attribute
-    columns: tuple[str, ...]
-    place: int
-
-    def arrays(self, cells: NDArray[Any]) -> Iterator[tuple[str, Any]]:
-        """Its columns by name, for these output cells."""
-        attribute = self.attribute
-        missing = None if attribute.missing_cell is None else cells == attribute.missing_cell
-        if not isinstance(attribute, Point):
-            yield self.columns[0], _column(_values(attribute), cells, missing)
-            return
-        width = cells.dtype.type(attribute.shape[1])
-        rows = cells // width
-        for name, side, part in zip(self.columns, attribute.sides, (rows, cells - rows * width), strict=True):
-            yield name, _column(_values(side), part.astype(_narrow(side.n_values)), missing)
-
-
-def _column(values: Any, cells: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
-    import pyarrow as pa
-
-    index = pa.array(cells, mask=missing) if missing is not None else pa.array(cells)
-    return pa.DictionaryArray.from_arrays(index, values)
-
-
-def _values(attribute: Attribute) -> Any:
-    """The published value of every cell but the missing one, in declared order: public, and the same whatever was drawn."""
-    import pyarrow as pa
-
-    if isinstance(attribute, Categorical):
-        if attribute.of_integers and attribute.other is None:
-            return pa.array(attribute.values, pa.int64())
-        other = [] if attribute.other is None else [attribute.other]
-        return pa.array([*map(str, attribute.values), *other], pa.string())
-    if isinstance(attribute, Point):
-        raise AssertionError("a place has two columns")
-    if isinstance(attribute, Integer) and attribute.step == 1:
-        return pa.array(np.arange(attribute.low, attribute.high + 1, dtype=np.int64))
-    numerators, denominator = attribute.midpoints()
-    return pa.array(np.array(numerators, dtype=np.int64) / denominator, pa.float64())
-
-
-def _cells_of(attribute: Attribute) -> dict[str, Any]:
-    """What an attribute's cells are, whatever its columns are called."""
-    spec = attribute.to_spec()
-    if isinstance(attribute, Point):
-        spec["point"] = None
-    return {key: value for key, value in spec.items() if key != "column"}
-
-
-def _taken(parts: Sequence[Any], order: Ints) -> Any:
-    """A kept column in the new order, without dictionary or slack of the source's."""
-    import pyarrow as pa
-
-    if pa.types.is_string(parts[0].type) and sum(part.nbytes for part in parts) >= TEXT_BYTES:
-        parts = [part.cast(pa.large_string()) for part in parts]
-    return pa.concat_arrays(parts).take(pa.array(order))
