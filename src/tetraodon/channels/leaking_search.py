@@ -11,7 +11,7 @@ from .attainable import Unreachable, best_constant, constant
 from .lower_bound import Floats, Ints, Problem, Solved, leaked, solved, within
 
 MOST_ROWS = 4000  # beyond, and beyond as many secrets, the first-order method
-MOST_SECRETS = 120
+MOST_SECRETS = 24
 MOST_WORK = 10**8  # rows² · outputs up to which the cheapest channel without leakage is looked for
 FAINT = 1e-6  # of the mass: outputs given more rarely are left out where that costs next to nothing
 
