@@ -27,6 +27,7 @@ import numpy as np
 from .joint_pairs import Pairs
 from .lower_bound import Floats
 
+EXACT = 1e-7  # relative residual at which a solution is refined no further
 REFINEMENTS = 3  # the explicit inverse is not backward stable
 START = 10.0  # a first complementarity well above the dual residual
 CORRECTIONS = 3
@@ -332,7 +333,10 @@ def _newton(program: Program, at: Iterate, J: Floats, p: Floats, R: Floats, cost
             if informed:
                 left -= P.T @ curved(dk) + dlam * C
                 short = spent - float((C * dk).sum()) + at.t / at.lam * dlam
-            more = solve(left, rows - dk.sum(1), short)
+            missing = rows - dk.sum(1)
+            if np.abs(at.k * left).max() <= EXACT * np.abs(at.k * b).max() and np.abs(missing).max() < 1e-12:
+                break
+            more = solve(left, missing, short)
             dk, dnu, dlam = dk + more[0], dnu + more[1], dlam + more[2]
         ds = A.forward @ dk + slack
         return Iterate(
