@@ -709,3 +709,28 @@ def test_a_channel_that_reaches_far_is_shown_over_the_whole_box(tmp_path: Path) 
     found = panels(read(path).rows[0].channels[0], told)
     assert found is not None and "Each map shows the whole box." in found.told
     assert "Distance Rows" in re.sub(r"\s+", " ", " ".join(Reader(render(path)).text))
+
+
+def test_a_histogram_of_places_is_a_map(tmp_path: Path) -> None:
+    place = td.Point("lat", "lon", box=((40, 41), (-74, -73)), cell="20 km", missing="public")
+    domain = td.Domain(home=place, sex=td.Categorical(["f", "m"]))
+    rng = np.random.default_rng(2)
+    rows = {
+        "lat": [*(40.4 + 0.1 * rng.random(500)), None], "lon": [*(-73.9 + 0.3 * rng.random(500)), -73.5], "sex": ["f", "m", "m"] * 167
+    }  # fmt: skip
+    policy = td.Policy(domain, td.AttributeWise(home=td.Within("30 km"), sex=td.Full()))
+    session = td.Session(td.Table(rows, domain, name="people"), policy, epsilon=9)
+    release = session.release(td.Histogram("home"), 2, name="places")
+    page = render(release.save(tmp_path))
+    article = page.split('<article id="release-1">')[1].split("</article>")[0]
+    half = release.half_width
+    values = np.asarray(release.values)
+    painted = _painted(article)
+    assert len(painted) == int((values[: place.n_values] > half).sum()) > 0
+    rows_, columns_ = place.shape
+    for x, y in painted:
+        assert values[(rows_ - 1 - y) * columns_ + x] > half
+    assert "Not on the map: missing" in article and "which may as well hold none" in article
+    # By another attribute, or with bins, it stays a chart.
+    both = session.release(td.Histogram("home", by="sex"), 2, name="both")
+    assert "Map of" not in render(both.save(tmp_path / "both"))

@@ -104,10 +104,11 @@ def ground(channel: ChannelText, declared: Mapping[str, Mapping[str, Any]]) -> G
     domain = Domain.from_spec({name: declared[name] for name in channel.attributes})
     if domain.size != channel.cells:
         raise SpecificationError("releases.channels.cells: another number than the policy's domain has.")
-    return Ground(domain, _field(domain))
+    return Ground(domain, field_of(domain))
 
 
-def _field(domain: Domain) -> Field | None:
+def field_of(domain: Domain) -> Field | None:
+    """How the cells of a place, or of two numbers, lie; None where they are no grid."""
     parts = list(domain.items())
     if len(parts) == 1 and isinstance(parts[0][1], Point):
         place = parts[0][1]

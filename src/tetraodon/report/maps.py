@@ -66,7 +66,12 @@ def blocks(grid: Ints) -> tuple[Ints, int]:
 
 
 def density(
-    field: Field, grid: Ints, things: str, label: str, room: tuple[float, float] = (WIDTH, TALLEST)
+    field: Field,
+    grid: Ints,
+    things: str,
+    label: str,
+    room: tuple[float, float] = (WIDTH, TALLEST),
+    nothing: str = "none",
 ) -> Picture:
     """How many were reported where.
 
@@ -75,6 +80,7 @@ def density(
         things: what is counted, in the plural.
         label: for those who do not see it.
         room: width of the picture, and the greatest height of the map in it.
+        nothing: what the legend calls a count of 0.
     """
     drawn, side = blocks(grid)
     told = shades(drawn, is_whole=True)
@@ -94,9 +100,9 @@ def density(
     unit = f"{things} a {'block' if side > 1 else 'cell'}"
     if told is not None:
         if beside:
-            parts.append(_legend(told, unit, (left + width + 16, top + 8)))
+            parts.append(_legend(told, unit, (left + width + 16, top + 8), nothing))
         else:
-            parts.append(strip(told, unit, (left, used + 12)))
+            parts.append(strip(told, unit, (left, used + 12), nothing))
             used += 50
     notes = []
     if side > 1:
@@ -245,10 +251,10 @@ def _compass(field: Field, pixels: float, at: tuple[float, float], width: float)
     return "".join(parts)
 
 
-def _legend(told: Shades, unit: str, at: tuple[float, float]) -> str:
+def _legend(told: Shades, unit: str, at: tuple[float, float], nothing: str) -> str:
     """Classes below each other, the largest first."""
     parts = [text(at[0], at[1] + 2, unit)]
-    rows = [*zip(told.colours[::-1], told.labels[::-1], strict=True), (GROUND, "none")]
+    rows = [*zip(told.colours[::-1], told.labels[::-1], strict=True), (GROUND, nothing)]
     for i, (colour, label) in enumerate(rows):
         y = at[1] + 12 + 17 * i
         edge = f' stroke="{EDGE}"' if colour == GROUND else ""

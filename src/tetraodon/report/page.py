@@ -15,6 +15,7 @@ from .document import Document, Entry, RowRelease
 from .evidence import evidence
 from .losses import entering, most, symbol, symbols
 from .moved import article, asked_rows, distance
+from .places import place_map
 from .reported import Reported, reported
 from .summary import six
 from .svg import drawn
@@ -186,7 +187,8 @@ def _details(document: Document, seen: Sequence[Seen]) -> str:
 def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
     traded, drawn_ones = tradeoff(entry), seen[:DRAWN]
     figures = [
-        _figure(f"r{i}" if not j else f"r{i}-{j + 1}", entry, sheet) for j, sheet in enumerate(drawn_ones)
+        _figure(f"r{i}" if not j else f"r{i}-{j + 1}", entry, sheet, document.policy.domain)
+        for j, sheet in enumerate(drawn_ones)
     ]
     if traded is not None:
         chart, label = traded
@@ -214,10 +216,15 @@ def is_settled(entry: Entry, sheet: Sheet) -> bool:
     return any(bool(((g.reach == 0) & (g.value > 0)).any()) for g in sheet.view.groups)
 
 
-def _figure(prefix: str, entry: Entry, sheet: Sheet) -> str:
+def _figure(prefix: str, entry: Entry, sheet: Sheet, domain: Mapping[str, Mapping[str, Any]]) -> str:
     """One published table, drawn."""
-    shown = drawing(sheet.entry, sheet.view)
-    notes = "".join(f" <span>{safe(note)}</span>" for note in shown.notes)
+    place = place_map(sheet.entry, sheet.view, domain)
+    if place is None:
+        shown = drawing(sheet.entry, sheet.view)
+        svg, said = drawn(shown.chart, shown.label, prefix), shown.notes
+    else:
+        svg, said = place.svg, place.notes
+    notes = "".join(f" <span>{safe(note)}</span>" for note in said)
     if is_settled(entry, sheet):
         notes += " <span>Numbers without an interval are settled by public counts.</span>"
     sure = (
@@ -227,7 +234,7 @@ def _figure(prefix: str, entry: Entry, sheet: Sheet) -> str:
     )
     title = safe(sheet.title or entry.name)
     return (
-        f'<figure class="data">{drawn(shown.chart, shown.label, prefix)}'
+        f'<figure class="data">{svg}'
         f"<figcaption><b>{title}</b>, published numbers{sure}.{notes}"
         "</figcaption></figure>"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,14 +59,23 @@ class Shades:
                 top = high if last else high - 1
                 told.append(exactly(low) if top <= low else f"{exactly(low)}–{exactly(top)}")
             else:
-                told.append(f"{self._bare(low)}–{self._shown(high)}" if high > low else self._shown(low))
+                first, end = self._bare(low), self._bare(high)
+                told.append(f"{first} %" if first == end else f"{first}–{end} %")
         return tuple(told)
 
     def _shown(self, amount: float) -> str:
         return exactly(amount) if self.is_whole else f"{self._bare(amount)} %"
 
     def _bare(self, share: float) -> str:
-        return f"{100 * share:.2g}" if share < 0.995 else f"{100 * share:.3g}"
+        return f"{100 * share:.{self._digits}g}"
+
+    @cached_property
+    def _digits(self) -> int:
+        """As many as keep the limits apart."""
+        for digits in range(2, 16):
+            if len({f"{v:.{digits}g}" for v in self.limits}) == len(self.limits):
+                return digits
+        return 16
 
 
 def shades(amounts: NDArray[Any], is_whole: bool) -> Shades | None:
