@@ -353,6 +353,23 @@ def test_why_no_channel_fits_private_rows_is_not_said(monkeypatch: pytest.Monkey
 # ---------- refused, and undone by nothing ----------
 
 
+def test_a_plan_says_what_rows_would_cost_and_spends_nothing() -> None:
+    s = session()
+    plan = s.plan(td.Rows("home", keep="region", channel=PLANAR), epsilon=1)
+    assert "epsilon 1 per person = 1 place × 1 row × 1" in repr(plan) and "km away on average" in repr(plan)
+    assert plan.cost.value == 1 and plan.channels[0].epsilon(td.Within(1)) <= 1
+    free = s.plan(
+        td.Rows("home", channel={"kind": "least-leaking", "secret": "region", "distortion": "1 km"})
+    )
+    assert "no proved bound" in repr(free) and not free.channels and s.ledger.spent == 0
+
+
+def test_rows_of_one_part_are_not_offered() -> None:
+    [part, _] = session().split(by="region").values()
+    with pytest.raises(Unsupported, match="rows go out whole"):
+        part.release(td.Rows("home", channel=PLANAR), epsilon=1)
+
+
 def test_what_does_not_fit_the_budget_draws_nothing() -> None:
     s = session(total=1)
     with pytest.raises(BudgetError, match="Nothing was spent"):
@@ -451,7 +468,10 @@ def test_a_settings_file_releases_rows_beside_answers(
             main([command, str(path)])
         assert done.value.code in (0, None), capsys.readouterr().err
     told = capsys.readouterr().out
-    assert "epsilon 1 per person = 1 place × 1 row × 1, if nobody has more than one row" in told and "canary" not in told
+    assert (
+        "epsilon 1 per person = 1 place × 1 row × 1, if nobody has more than one row" in told
+        and "canary" not in told
+    )
     published = tmp_path / "published"
     assert pq.read_table(published / "places.parquet").column_names == ["lat", "lon", "region"]
     assert td.Channel.load(published / "places.channel.npz").source == "released"
@@ -473,6 +493,16 @@ def people(seed: int = 1) -> dict[str, Any]:
 def permanent(folder: Path, epoch: str = "2025") -> Any:
     lasting = {"id": "person", "epoch": epoch, "store": str(folder / "people.permanent")}
     return td.Rows("home", channel=PLANAR, permanent=lasting)
+
+
+def test_kept_attributes_are_those_of_the_row_whatever_the_person_answers(tmp_path: Path) -> None:
+    told = people() | {"region": ["n", "s", "s"] * 40}
+    lasting = {"id": "person", "epoch": "2025", "store": str(tmp_path / "people.permanent")}
+    made = td.Session(td.Table(told, DOMAIN), NEAR, epsilon=1).release(
+        td.Rows("home", keep="region", channel=PLANAR, permanent=lasting), epsilon=1
+    )
+    assert made.to_frame()["region"].value_counts().to_dict() == {"s": 80, "n": 40}
+    assert "person" not in made.to_frame() and "canary" not in made.to_frame().to_csv()
 
 
 def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:

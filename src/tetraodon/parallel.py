@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .attributes import Attribute, Categorical, Integer, Numeric
 from .composition import InForce
 from .constraints import Known
-from .errors import PolicyError, SpecificationError
+from .errors import PolicyError, SpecificationError, Unsupported
 from .exact import Number, show
 from .graphs import Graph
 from .loss import Loss
@@ -45,7 +45,8 @@ class Part:
 
     def plan(self, query: Query, epsilon: Number | None = None, rho: Number | None = None) -> Plan:
         """``Session.plan`` for these records."""
-        return self.session.plan(self._about(query), epsilon, rho)
+        found: Plan = self.session.plan(self._about(query), epsilon, rho)
+        return found
 
     def release(
         self,
@@ -59,7 +60,8 @@ class Part:
         """``Session.release`` for these records; by default named after the query and the value."""
         told = self._about(query)
         own = re.sub(r"[^\w .+=-]", "_", f"{query.title}-{self.by}={self.value}")
-        return self.session.release(told, epsilon, mechanism, name or own, again, rho)
+        made: Release = self.session.release(told, epsilon, mechanism, name or own, again, rho)
+        return made
 
     @property
     def remaining(self) -> Loss:
@@ -70,6 +72,8 @@ class Part:
     def _about(self, query: Query) -> Query:
         if not isinstance(query, Query):
             raise SpecificationError('split: a query such as td.CDF("age").')
+        if query.word == "rows":
+            raise Unsupported("split: rows go out whole; release them from the session itself.")
         spec = query.to_spec()
         where = dict(spec.get("where", {}))
         if self.by in where:

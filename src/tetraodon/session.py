@@ -35,8 +35,11 @@ from .requests import (
     total_loss,
 )
 from .rows.lasting import charged_once
+from .rows.planning import RowPlan
+from .rows.query import Rows
 from .rows.release import RowRelease, drawn, joint_counts
 from .rows.strategy import RowStrategy
+from .rows.strategy import priced as priced_rows
 from .table import Counts, Table
 from .zcdp import probability
 
@@ -132,13 +135,19 @@ class Session:
         """The budget left, and every exact disclosure so far."""
         return Remaining(Loss(self.total.unit, self.ledger.remaining), published_exactly(self.ledger))
 
-    def plan(self, query: Query, epsilon: Number | None = None, rho: Number | None = None) -> Plan:
+    def plan(self, query: Query, epsilon: Number | None = None, rho: Number | None = None) -> Any:
         """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
+
+        Of rows, the channels with what they keep and how far they move values; without ``epsilon`` as a measured release.
 
         Args:
             epsilon: what the release would be charged, with Laplace noise; or
             rho: the same with Gaussian noise (zero-concentrated privacy).
         """
+        if isinstance(query, Rows):
+            free = epsilon is None and rho is None
+            loss = Loss("epsilon", Fraction(0)) if free else one_loss(epsilon, rho, "plan")
+            return RowPlan(priced_rows(query, self.policy, loss, "measured" if free else "proved"))
         asked = one_loss(epsilon, rho, "plan")
         found = candidates(query, self.policy, asked)
         return Plan(query, asked, tuple(Priced(s) for s in found), notes(query, self.policy, asked))

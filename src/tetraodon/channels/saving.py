@@ -21,7 +21,7 @@ from .certificate import Certificate
 from .channel import Asked, Channel
 from .law import Law
 from .table import Table
-from .then import Relabelled, Same, Then
+from .then import Relabelled, Then
 
 FORMAT = 1
 
@@ -128,8 +128,6 @@ def _law(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Law:
 
         found: Law = Shift.read(spec, arrays)
         return found
-    if kind == "same":
-        return Same(int(spec["inputs"]))
     first = _law(spec["first"], _under(arrays, "first."))
     if kind == "then":
         return Then(first, _law(spec["second"], _under(arrays, "second.")))

@@ -20,43 +20,6 @@ LARGEST = 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class Same:
-    """Every value comes out as it is.
-
-    Attributes:
-        n_inputs: how many values.
-    """
-
-    n_inputs: int
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs."""
-        return self.n_inputs
-
-    def rows(self, cells: Ints) -> Floats:
-        return np.eye(self.n_inputs)[cells]
-
-    def push(self, joint: Floats) -> Floats:
-        return np.array(joint, dtype=np.float64)
-
-    def losses(self, a: Ints, b: Ints) -> Floats:
-        return np.where(np.asarray(a) == np.asarray(b), 0.0, np.inf)
-
-    def expected(self, prior: Floats, metric: object, place: Geometry) -> float:
-        return 0.0
-
-    def draw(self, cells: Ints) -> Ints:
-        return np.array(cells, dtype=np.int64)
-
-    def spec(self) -> dict[str, Any]:
-        return {"law": "same", "inputs": self.n_inputs}
-
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {}
-
-
-@dataclass(frozen=True, eq=False)
 class Relabelled:
     """Outputs renamed by a fixed rule, as a remap does.
 

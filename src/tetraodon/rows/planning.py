@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
+from ..channels.channel import Channel
 from ..channels.geometry import unit_of
 from ..errors import SpecificationError
 from ..exact import show
 from ..release import number
+from ..sensitivity import Sensitivity
 from .declared import metric_of
 from .strategy import RowStrategy, realised, words_of
 
 MEASURED = "no proved bound: what leaks is measured on these rows alone"
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """What a release of rows would cost and do. Nothing was read or spent."""
+
+    strategy: RowStrategy
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that could be made from public facts."""
+        return tuple(p.channel for p in self.strategy.parts if p.channel is not None)
+
+    @property
+    def cost(self) -> Sensitivity:
+        """What is charged, with an edge that attains it where one is known."""
+        return self.strategy.cost
+
+    def to_spec(self) -> dict[str, Any]:
+        """A plain JSON-ready form."""
+        return planned_rows(self.strategy.query.title, self.strategy, False)
+
+    def __repr__(self) -> str:
+        return "\n".join(rows_text(self.to_spec()))
 
 
 def planned_rows(name: str, strategy: RowStrategy, released: bool) -> dict[str, Any]:

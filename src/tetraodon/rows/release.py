@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..channels.channel import Channel
-from ..channels.then import Same
 from ..domain import Domain
 from ..errors import Unsupported
 from ..loss import Loss
@@ -141,12 +140,8 @@ def drawn(table: Table, strategy: RowStrategy) -> pyarrow.Table:
     from ..channels.permanent import Permanent
 
     targets = [Target(p.channel, p.names) for p in strategy.parts if p.channel is not None]
-    for name in strategy.query.keep:
-        # Through the declared cells, so that a value that nobody declared cannot leave.
-        own = table.domain.select(name)
-        targets.append(Target(Channel(own, Same(own.size), name="as it is"), (name,)))
-    lasting = strategy.query.permanent
+    lasting, kept = strategy.query.permanent, strategy.query.keep
     if lasting is None:
-        return applied(table, targets)
+        return applied(table, targets, shown=kept)
     with Permanent.open(Path(lasting.store)) as store:
-        return applied(table, targets, (), Lasting(store, lasting.id, lasting.epoch))
+        return applied(table, targets, (), Lasting(store, lasting.id, lasting.epoch), kept)
