@@ -187,6 +187,28 @@ def test_numbers_that_fit_no_program_are_named(joint: object, cost: object, budg
             solve()
 
 
+@pytest.mark.parametrize("unit", [1e-7, 1e7])
+def test_units_of_the_cost_do_not_matter(unit: float) -> None:
+    joint, domain = square(4, dense=0.05)
+    cost, budget, asked = distances(None, domain), 120.0, LN2 / 40 * distances(None, domain)
+    prior = joint.sum(0)
+    for solve in (
+        lambda D, L: mirror.solve(joint, D, L, 1e-4),
+        lambda D, L: joint_program.solve(joint, D, L, asked),
+        lambda D, L: bayes.solve(joint, D, L),
+        lambda D, L: rate.at_distortion(prior, D, L),
+    ):
+        one, other = solve(cost, budget), solve(unit * cost, unit * budget)
+        assert other.value == pytest.approx(one.value, abs=2e-4) and other.gap <= 1e-4
+        assert other.multiplier * unit == pytest.approx(one.multiplier, rel=0.05)
+    assert zero.solve(joint, unit * cost).value == pytest.approx(
+        unit * zero.solve(joint, cost).value, rel=1e-6
+    )
+    with pytest.raises(Unreachable) as refused:
+        joint_program.solve(joint, unit * cost, unit, LN2 / 400 * cost)
+    assert refused.value.least > 50 * unit
+
+
 # Information with pairs
 
 
@@ -308,6 +330,19 @@ def test_pairs_of_exponent_zero_make_rows_equal() -> None:
         np.array([[0, 1.0], [1.0, 0]]),
     )
     assert found.value == pytest.approx(merged.value, abs=1e-5)
+
+
+def test_a_single_pair_of_exponent_zero_already_makes_rows_equal() -> None:
+    """K[0] ≤ K[1] for every output, and both rows sum to 1."""
+    joint, cost = np.diag([0.3, 0.3, 0.4]), np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    asked = np.full((3, 3), np.inf)
+    np.fill_diagonal(asked, 0)
+    asked[0, 1] = 0
+    found = joint_program.solve(joint, cost, 0.5, asked)
+    asked[1, 0] = 0
+    both = joint_program.solve(joint, cost, 0.5, asked)
+    assert np.array_equal(found.K[0], found.K[1])
+    assert found.value == pytest.approx(both.value, abs=1e-5) and found.gap < 1e-5
 
 
 def test_one_sided_pairs_are_one_sided() -> None:

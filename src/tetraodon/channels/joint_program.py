@@ -144,7 +144,8 @@ def solve(P: ArrayLike, D: ArrayLike, L: float, B: ArrayLike, tol_bits: float = 
         raise Unsupported(f"{where}: rows² · outputs above 2^27; declare coarser cells or fewer outputs.")
     secrets = whole.sum(1) > 0
     classes, sizes = _classes(B)
-    merged = _Merged.of(whole[secrets], D, B, classes, sizes)
+    unit = float(D.max()) or 1.0
+    merged = _Merged.of(whole[secrets], D / unit, B, classes, sizes)
     every = np.arange(Z, dtype=np.int64)
     output, spent = best_constant(whole.sum(0), D)
     if spent <= L:
@@ -153,7 +154,11 @@ def solve(P: ArrayLike, D: ArrayLike, L: float, B: ArrayLike, tol_bits: float = 
         none = np.zeros(0, dtype=np.int64)
         took = perf_counter() - began
         return Joint(K, every, 0.0, 0.0, 0.0, zero, 0, took, none, none, np.zeros(0), np.zeros((0, Z)))
-    found = _optimised(merged, L, tol_bits * LN2)
+    try:
+        found = _optimised(merged, L / unit, tol_bits * LN2)
+    except Unreachable as refused:
+        raise Unreachable(refused.least * unit, L, "these pairs need") from None
+    found = replace(found, lam=found.lam / unit)
     return _told(whole, D, L, merged, classes, found, perf_counter() - began)
 
 
@@ -182,11 +187,11 @@ class _Merged:
 
 
 def _classes(B: Floats) -> tuple[Ints, Ints]:
-    """Rows that pairs of exponent 0 make equal: class of each row, size of each class."""
+    """Rows that pairs of exponent 0 make equal, class of each row and size of each class; one way is enough, as rows sum to 1."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    equal = np.maximum(B, B.T) <= 0
+    equal = np.minimum(B, B.T) <= 0
     count, classes = connected_components(csr_array(equal.astype(np.int8)), directed=False)
     return classes.astype(np.int64), np.bincount(classes, minlength=count).astype(np.int64)
 
@@ -207,7 +212,9 @@ def _optimised(merged: _Merged, L: float, tolerance: float) -> Found:
     if len(merged.joint) == 1:
         return Found(cheap.K, 0.0, 0.0, 0.0, np.zeros((1, merged.cost.shape[1])), cheap.y * 0, cheap.steps)
     second = interior(program, cheap.K, tolerance)
-    return second if second.K is not None and second.gap < found.gap else found
+    if second.K is not None and (found.K is None or second.gap < found.gap):
+        return second
+    return found if found.K is not None else replace(found, K=cheap.K)
 
 
 def _cheapest(merged: _Merged, budget: float) -> Found:

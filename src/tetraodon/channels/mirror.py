@@ -191,6 +191,7 @@ def _posterior(problem: Problem, K: Floats) -> tuple[Floats, Floats, float]:
 def _project(rows: _Rows, problem: Problem, pull: float) -> tuple[Floats, float, float]:
     """Project exp(next_logs) on rows of sum 1 and the budget, in place: ln of the row sums, cost spent, multiplier s ≥ 0."""
     L, low, high = problem.budget, 0.0, np.inf
+    unit = 1.0 / max(float(rows.cost.max()), TINY)
     for _ in range(60):
         norm, spent, spread = _normalised(rows, problem.mass, pull)
         if (pull == 0 and spent <= L) or abs(spent - L) <= 1e-7 * L or high - low < 1e-15 * high:
@@ -198,8 +199,8 @@ def _project(rows: _Rows, problem: Problem, pull: float) -> tuple[Floats, float,
         low, high = (pull, high) if spent > L else (low, pull)
         guess = pull + (spent - L) / max(spread, TINY)
         if not low < guess < high:
-            guess = 0.5 * (low + high) if np.isfinite(high) else max(2 * pull, 1e-9)
-        pull = guess if guess > 1e-14 or low > 0 else 0.0
+            guess = 0.5 * (low + high) if np.isfinite(high) else max(2 * pull, 1e-7 * unit)
+        pull = guess if guess > 1e-12 * unit or low > 0 else 0.0
     rows.next_logs -= pull * rows.cost
     rows.next_logs -= norm[:, None]
     return norm, spent, pull
