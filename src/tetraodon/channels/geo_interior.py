@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 STEPS = 250
 STALLED = 8
 FEASIBLE = 1e-9
+CACHED = 1 << 16  # numbers
 ABSOLUTE = 1e-7  # of the cost of the first guess: below, values count as that much
 FAR, NEAR = 1e-2, 1e-4  # relative gaps from which more digits count
 
@@ -211,36 +212,35 @@ def _bound(shape: _Shape, reduced: Floats) -> float:
     return float(least @ shape.sizes)
 
 
-def _factor(shape: _Shape, point: _Point, ratio: Floats) -> tuple[Floats, Floats, Any] | None:
-    """M for every column, the same stacked and summed over orbits, and the factored Schur complement."""
+def _factor(shape: _Shape, point: _Point, ratio: Floats) -> tuple[Floats, Any] | None:
+    """M for every column, and the factored Schur complement; None where precision ends."""
     from scipy.linalg import LinAlgError, cho_factor
     from scipy.linalg.blas import dsyrk
-    from scipy.linalg.lapack import dpotrf, dtrtri
+    from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
     program, k = shape.program, point.k
     n, columns = k.shape
     pairs = len(program.first)
-    normal = np.zeros((n * n, columns))
     big, small = shape.lines
-    normal[shape.lower] = -(ratio[:pairs] + ratio[pairs:]) * k[big] * k[small]
-    normal[shape.diagonal] = (shape.squares @ ratio + point.x / k) * k * k
-    stack = np.ascontiguousarray(normal.T).reshape(columns, n, n)
-    del normal
-    for z in range(columns):  # its transpose is what LAPACK sees: an upper triangle U, N = U'U
+    stack: Floats = np.zeros((columns, n * n))
+    stack[:, shape.lower] = (-(ratio[:pairs] + ratio[pairs:]) * k[big] * k[small]).T
+    stack[:, shape.diagonal] = ((shape.squares @ ratio + point.x / k) * k * k).T
+    stack = stack.reshape(columns, n, n)
+    schur: Any = np.zeros((len(shape.sizes),) * 2, order="F")
+    plain = len(shape.sizes) == n
+    for z, own in enumerate(k.T):  # the transpose is what LAPACK sees: an upper triangle U, N = U'U
         upper, wrong = dpotrf(stack[z].T, lower=0, overwrite_a=1, clean=0)
         if wrong:
             return None
         dtrtri(upper, lower=0, overwrite_c=1)
-    stack *= k.T[:, None, :]
-    flat: Floats = stack.reshape(columns * n, n)
-    if len(shape.sizes) == n and (program.weight == 1).all():
-        schur = dsyrk(1.0, flat.T, lower=1)
-    else:
-        summed: Floats = np.asarray(shape.sums @ flat.T).reshape(-1, columns, n)
-        summed = (summed * np.sqrt(program.weight)[None, :, None]).reshape(-1, columns * n)
-        schur = dsyrk(1.0, summed.T, trans=1, lower=1)
+        stack[z] *= own
+        if plain:
+            schur += dlauum(stack[z].T, lower=0)[0]
+        else:
+            sums = np.asarray(shape.sums @ stack[z].T)
+            schur = dsyrk(program.weight[z], sums.T, 1.0, schur, trans=1, lower=0, overwrite_c=1)
     try:
-        return stack, flat, cho_factor(schur, lower=True, check_finite=False)
+        return stack, cho_factor(schur, lower=False, check_finite=False)
     except LinAlgError:
         return None
 
@@ -257,19 +257,26 @@ def _move(
     factor = _factor(shape, point, ratio)
     if factor is None:
         return None
-    stack, flat, schur = factor
+    stack, schur = factor
     n, columns = k.shape
+    step = max(1, CACHED // n**2)
+    blocks = [slice(z, z + step) for z in range(0, columns, step)]
     gap = _gap(weight, s, y, k, x)
     share = gap / max(abs(float((program.cost * k).sum(axis=0) @ weight)), gap)
     polish = 0 if share > FAR else 1 if share > NEAR else 2
     lost = reduced - point.nu[orbit][:, None] - x + shape.back @ (ratio * slip)
 
     def newton(right: Floats, wanted: Floats) -> tuple[Floats, Floats]:
-        half: Any = np.matmul(stack, np.ascontiguousarray(right.T)[:, :, None])[:, :, 0]
-        sums = shape.sums @ ((weight[:, None] * half).reshape(-1) @ flat)
-        nu = cho_solve(schur, wanted - sums, check_finite=False)
-        half = half + (flat @ nu[orbit]).reshape(columns, n)
-        return np.matmul(half[:, None, :], stack)[:, 0, :].T, nu
+        rows: Floats = np.ascontiguousarray(right.T)
+        half, found, sums = np.empty_like(rows), np.empty_like(rows), np.zeros(n)
+        for part in blocks:  # each one read from memory twice, not four times
+            half[part] = np.matmul(stack[part], rows[part, :, None])[:, :, 0]
+            sums += (weight[part, None] * half[part]).ravel() @ stack[part].reshape(-1, n)
+        nu = cho_solve(schur, wanted - shape.sums @ sums, check_finite=False)
+        for part in blocks:
+            half[part] += stack[part] @ nu[orbit]
+            found[part] = np.matmul(half[part, None, :], stack[part])[:, 0, :]
+        return found.T, nu
 
     def towards(v: Floats, u: Floats) -> _Move:
         """Targets of S dy + Y ds and of K dx + X dk, divided by s and by k."""
