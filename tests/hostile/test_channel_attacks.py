@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from fractions import Fraction
+from importlib import import_module
 from math import log
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from tetraodon.channels.table import Table as Law
 from tetraodon.errors import DataError, TetraodonError
 from tetraodon.publish import write_table
 
+apply_module = import_module("tetraodon.channels.apply")
 CANARY = "CANARY-8472"
 FOUR = td.Domain(v=td.Integer(0, 3))
 QUARTERS = Channel.of_matrix(
@@ -145,8 +148,6 @@ def _constant(form: str, folder: Path) -> Any:
         return pd.DataFrame({"v": pd.Categorical(["0"] * n, categories=["3", "0"])})
     if form == "doubles":
         return pa.table({"v": np.zeros(n)})
-    if form == "run ends":
-        return pa.table({"v": pa.RunEndEncodedArray.from_arrays(pa.array([n], pa.int32()), pa.array([0]))})
     path = folder / "constant.parquet"
     pq.write_table(pa.table({"v": np.zeros(n, np.int32)}), path, use_dictionary=True)
     return path
@@ -297,6 +298,29 @@ def test_c35_nothing_that_is_held_shows_a_value(tmp_path: Path) -> None:
         applied(table, [Target(QUARTERS, ("v",))], (), lasting)
         for thing in (table, part, store, lasting, QUARTERS, Target(QUARTERS, ("v",)), table.codes()):
             assert CANARY not in repr(thing)
+
+
+@pytest.mark.parametrize("stage", ["draw", "order", "store"])
+def test_c35_no_row_is_in_a_traceback(stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools that record local variables see no cell, no output and no kept column when something fails half-way."""
+    wide = td.Domain(v=td.Integer(0, 9999))
+    flat = np.full((1, 10_000), 1e-4)
+    channel = Channel(wide, Law.of(flat, row_of=np.zeros(10_000, np.int64)))
+    table = td.Table(pa.table({"v": [8472] * 9, "id": ["a"] * 9, "text": [CANARY] * 9}), wide)
+
+    def broken(*_: object) -> Any:
+        raise RuntimeError("unforeseen")
+
+    owner, name = {"draw": (Law, "draw"), "order": (apply_module, "shuffled"), "store": (Permanent, "_hash")}[
+        stage
+    ]
+    monkeypatch.setattr(owner, name, broken)
+    with Permanent.open(tmp_path / "store") as store, pytest.raises(RuntimeError) as caught:
+        lasting = Lasting(store, "id", "1") if stage == "store" else None
+        applied(table, [Target(channel, ("v",))], ["text"], lasting)
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "unforeseen" in shown and "apply.py" in shown
+    assert "8472]" not in shown and "8472," not in shown.replace("[8472] * 9", "") and CANARY not in shown
 
 
 def test_a_refusal_in_the_last_row_lets_nothing_out() -> None:

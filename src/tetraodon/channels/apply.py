@@ -1,13 +1,14 @@
-"""Rows through channels: values are encoded by the engine, drawn in this process, shuffled, and nothing else leaves.
+"""Rows through channels: each is read as its cell, drawn in this process, shuffled, and nothing else leaves.
 
-The engine turns each row into the number of its cell and knows nothing of channels; drawing in an engine would be done once
-for all rows that share a dictionary entry or a constant column. Every row is drawn for itself here. Then the rows are put
-into a random order, so that the place of a row says nothing, and the cells become columns of the values that they stand for,
-dictionary-encoded over *all* declared outputs in declared order: neither a dictionary nor its order tells anything of the
-data. Columns kept beside them are rebuilt without their dictionaries and leave as they are, outside any guarantee.
+Whatever reads the rows turns each into the number of its cell and knows nothing of channels: an engine that drew would draw
+once for all rows that share a dictionary entry or a constant column. Every row is drawn for itself here. Then the rows are
+put into a random order, so that the place of a row says nothing, and the cells become columns of the values that they stand
+for, dictionary-encoded over *all* declared outputs in declared order: neither a dictionary nor its order tells anything of
+the data. Columns kept beside them are rebuilt without their dictionaries and leave as they are, outside any guarantee.
 
-*Memory.* The source is read out of core, a million rows at a time. What is held of each row until all are read is its output
-(1, 2 or 4 bytes for each channel, by the number of outputs) and its kept columns; the random order takes 8 bytes more.
+*Memory.* The source is read out of core, a million rows at a time, of which at most two batches are held. What is held of
+each row until all are read is its output (1, 2 or 4 bytes for each channel, by the number of outputs) and its kept columns;
+the random order takes 16 bytes more (benchmarks/channels/apply.py).
 """
 
 from __future__ import annotations
@@ -172,25 +173,38 @@ def applied(
         EngineError: the engine failed.
     """
     outputs = _checked(table, targets, keep, lasting, shown)
+    try:
+        return _applied(table, targets, keep, lasting, shown, outputs)
+    except BaseException as error:
+        # Frames further in hold private rows, which tools that record local variables would show.
+        error.__cause__ = error.__context__ = None
+        raise error.with_traceback(None) from None
+
+
+def _applied(
+    table: Table,
+    targets: Sequence[Target],
+    keep: Sequence[str],
+    lasting: Lasting | None,
+    shown: Sequence[str],
+    outputs: Sequence[Sequence[Output]],
+) -> pyarrow.Table:
     names = [*(name for target in targets for name in target.names), *shown]
     read = table.rows(*names, keep=keep, ident=None if lasting is None else lasting.ident)
     run = _Run(table.domain.select(*names), tuple(targets), tuple(shown))
     cells, kept = _drawn(run, read, len(keep)) if lasting is None else _lasting(run, read, len(keep), lasting)
-    count = len(cells[0])
-    if keep:
-        *cells, order = shuffled(*cells, np.arange(count))
-    else:
-        cells = shuffled(*cells)
+    order = [np.arange(len(cells[0]))] if keep else []
+    cells = shuffled(*cells, *order)
     columns: dict[str, Any] = {}
     domains = [
         *(target.channel.outputs for target in targets),
         *(table.domain.select(name) for name in shown),
     ]
-    for domain, drawn, told in zip(domains, cells, outputs, strict=True):
+    for domain, drawn, told in zip(domains, cells, outputs, strict=False):
         each = domain.decode(drawn) if len(told) > 1 else (drawn,)
         for output in told:
             columns |= output.arrays(each[output.place])
-    columns |= {name: taken(parts, order) for name, parts in zip(keep, kept, strict=True)}
+    columns |= {name: taken(parts, cells[-1]) for name, parts in zip(keep, kept, strict=True)}
     import pyarrow as pa
 
     return pa.table(columns)
