@@ -397,6 +397,35 @@ def test_wrong_requests_are_refused_by_name(make: Any, text: str) -> None:
         make()
 
 
+LEAKING = {"kind": "least-leaking", "secret": "region", "distortion": "1 km"}
+
+
+@pytest.mark.parametrize(
+    ("channel", "text"),
+    [
+        (LEAKING | {"secret": "regin"}, "no attribute 'regin'"),
+        (LEAKING | {"secret": 3}, "the name of an attribute, not a number"),
+        (LEAKING | {"secret": "home"}, "is replaced itself"),
+        (LEAKING | {"distortion": "1 USD"}, "declared in km, not in USD"),
+        (LEAKING | {"distortion": -1}, "a distance is not negative"),
+        ({"kind": "file", "path": "none.npz"}, r"channel\.path: none\.npz: cannot be read"),
+    ],
+    ids=["secret", "number", "itself", "unit", "negative", "file"],
+)
+def test_options_that_do_not_fit_are_refused_before_anything_is_read(channel: Any, text: str) -> None:
+    with pytest.raises(SpecificationError, match=text):
+        session().plan(td.Rows("home", channel=channel))
+
+
+def test_values_of_several_kinds_are_measured_by_whether_they_change(tmp_path: Path) -> None:
+    both = td.Policy(DOMAIN, td.AttributeWise(region=td.Full(), home=td.Within(1)))
+    made = session(both).release(td.Rows(["home", "region"], channel={"kind": "exponential"}), epsilon=1)
+    [entry] = json.loads(made.save(tmp_path).read_text())["releases"]
+    told = entry["channels"][0]["evidence"]
+    assert 0.5 < told["distortion"] < 1 and told["unit"] is None
+    assert "% of values change" in repr(session(both).plan(made.query, epsilon=1))
+
+
 def test_known_counts_and_several_rows_of_a_person_have_no_price() -> None:
     known = td.Policy(
         DOMAIN, td.AttributeWise(home=td.Within(1)), [td.CountConstraint(where={"region": ["n"]}, answer=1)]

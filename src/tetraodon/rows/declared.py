@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..channels.channel import Channel
+from ..channels.geometry import Geometry
 from ..channels.priors import SOURCES, joint_of, prior_of, source_of
 from ..domain import Domain
 from ..errors import DataError, SpecificationError, unknown
 from ..exact import exact
 from ..lengths import measured
-from ..metrics import Metric, metric_from_spec
+from ..metrics import Discrete, Metric, metric_from_spec
 from ..phrases import Frozen, named, thawed
 from ..reading import kind_of, table
 from ..secrets import Secrets
@@ -83,6 +84,28 @@ class Declared:
     def _remap(self) -> dict[str, Any]:
         return dict(self.told.get("remap") or {})
 
+    def check(self, domain: Domain, whole: Domain) -> None:
+        """Refuse options that do not fit, before anything is read.
+
+        Args:
+            domain: of the values; ``whole``: of the table.
+
+        Raises:
+            SpecificationError: a secret that is no attribute or is replaced itself, a distance in another unit.
+        """
+        if self.kind != "least-leaking":
+            return
+        _length(self.told["distortion"], domain)
+        if self.is_of_rows:
+            secret = self.told["secret"]
+            if not isinstance(secret, str):
+                raise SpecificationError(f"channel.secret: the name of an attribute, not {kind_of(secret)}.")
+            whole.attribute(secret, "channel.secret")
+            if secret in domain:
+                raise SpecificationError(
+                    f"channel.secret: {secret!r} is replaced itself; name another attribute, or give prior instead."
+                )
+
     def build(
         self,
         domain: Domain,
@@ -107,7 +130,10 @@ class Declared:
         told = self.told
         made: Channel
         if self.kind == "file":
-            made = Channel.load(told["path"])
+            try:
+                made = Channel.load(told["path"])
+            except DataError as error:
+                raise SpecificationError(f"channel.path: {error}") from None
             if made.domain != domain:
                 raise SpecificationError(
                     "channel.path: the saved channel is of another domain than these attributes."
@@ -175,9 +201,18 @@ def _metric(spec: Any) -> Metric | None:
     return None if spec is None else metric_from_spec(spec, "channel")
 
 
-def metric_of(declared: Declared | None) -> Metric | None:
-    """The metric in which a declared channel is as near to the truth as it can be."""
-    return None if declared is None else _metric(declared.told.get("metric"))
+def metric_of(declared: Declared | None, domain: Domain) -> Metric | None:
+    """The metric in which a declared channel is as near to the truth as it can be: the straight line, unless it states another;
+    where values have no place in one space, whether they change at all."""
+    stated = None if declared is None else _metric(declared.told.get("metric"))
+    if stated is not None:
+        return stated
+    first = np.zeros(1, dtype=np.int64)
+    try:
+        Geometry(domain).between(None, first, first)
+    except SpecificationError:
+        return Discrete()
+    return None
 
 
 def _length(told: Any, domain: Domain) -> float:
@@ -255,7 +290,7 @@ def _numbers(path: Path, where: str) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError, ValueError):
-        raise DataError(
+        raise SpecificationError(
             f"{where}: {path.name} cannot be read; a text file with one number for each cell."
         ) from None
     told = [line.rpartition(",")[2].strip() for line in lines if line.strip()]
@@ -269,9 +304,3 @@ def _numbers(path: Path, where: str) -> list[str]:
         raise SpecificationError(
             f"{where}: {path.name} must hold one number for each cell, in cell order."
         ) from None
-
-
-def check_kind(value: object, where: str) -> None:
-    """Refuse what is no channel."""
-    if not isinstance(value, Declared | Channel):
-        raise SpecificationError(f"{where}: a Channel or a table with a kind, not {kind_of(value)}.")

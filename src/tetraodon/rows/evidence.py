@@ -320,8 +320,10 @@ def _of_secrets(
     channel: Channel, joint: Floats, metric: Metric | Floats | None, targets: Floats, seconds: float
 ) -> list[dict[str, Any]]:
     """The certified optimum for a table of secrets, each point from where the last one ended."""
-    from ..channels.least_leaking import curve
+    from .. import channels
 
+    # The construction is asked for before the module of the same name is loaded, which would take its place.
+    _, curve = channels.least_leaking, channels.curve
     each = seconds / len(targets)
     try:
         points = curve(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..channels.channel import Channel
 from ..channels.geometry import unit_of
-from ..errors import SpecificationError
 from ..exact import show
+from ..metrics import Discrete
 from ..release import number
 from ..sensitivity import Sensitivity
 from .declared import metric_of
@@ -71,14 +70,18 @@ def _channel(strategy: RowStrategy, at: int) -> dict[str, Any]:
         "realised": None,
         "distortion": None,
         "unit": None,
+        "is_share": False,
         "waits": channel is None,
     }
     if channel is None or channel.is_private:
         return told
-    metric = metric_of(part.declared)
+    metric = metric_of(part.declared, part.domain)
     told["realised"] = realised(channel, part.secrets)
-    with suppress(SpecificationError):  # values without a place have no distance
-        told |= {"distortion": channel.distortion("uniform", metric), "unit": unit_of(metric, channel.domain)}
+    told |= {
+        "distortion": channel.distortion("uniform", metric),
+        "unit": unit_of(metric, channel.domain),
+        "is_share": isinstance(metric, Discrete),
+    }
     return told
 
 
@@ -89,7 +92,10 @@ def rows_text(told: Mapping[str, Any]) -> list[str]:
     for channel in told["channels"]:
         away = ""
         if channel["distortion"] is not None:
-            away = f", {number(channel['distortion'])} {channel['unit'] or 'units'} away on average if all values are equally likely"
+            far = f"{number(channel['distortion'])} {channel['unit'] or 'units'} away on average"
+            if channel["is_share"]:
+                far = f"{channel['distortion']:.0%} of values change"
+            away = f", {far} if all values are equally likely"
         if channel["waits"]:
             away = ", made when the answers or counts that it needs are there"
         lines.append(f"  → {', '.join(channel['attributes'])}: {channel['name']}{away}")

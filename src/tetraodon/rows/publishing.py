@@ -48,7 +48,7 @@ def row_entry(release: RowRelease, stage: Path, files: Mapping[str, Mapping[str,
 
 def _evidence(release: RowRelease, part: Part, channel: Channel) -> dict[str, Any]:
     declared = part.declared
-    metric = metric_of(declared)
+    metric = metric_of(declared, part.domain)
     if declared is not None and declared.is_of_rows:
         secret = str(declared.told["secret"])
         joint = np.asarray(release.joints[secret])

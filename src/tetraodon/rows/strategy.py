@@ -296,6 +296,8 @@ def _part(query: Rows, policy: Policy, at: int) -> Part:
             "name it in keep, or among the secrets."
         )
     channel = query.channel
+    if isinstance(channel, Declared):
+        channel.check(domain, policy.domain)
     if isinstance(channel, Declared) or channel is None:
         return Part(domain.names, domain, secrets, None, channel, None)
     if channel[at].domain != domain:
