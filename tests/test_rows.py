@@ -326,7 +326,13 @@ def test_a_prior_from_a_charged_answer_of_the_same_run_is_released(tmp_path: Pat
 
 def test_a_measured_release_is_charged_nothing_and_named_beside_every_total(tmp_path: Path) -> None:
     s = session(ledger=tmp_path / "a.ledger")
-    fitted = {"kind": "least-leaking", "secret": "region", "distortion": "1.5 km"}
+    fitted = {
+        "kind": "least-leaking",
+        "secret": "region",
+        "distortion": "1.5 km",
+        "tolerance": 0.01,
+        "seconds": 60,
+    }
     with pytest.raises(SpecificationError, match="guarantee = 'measured'"):
         s.release(td.Rows("home", channel=fitted), epsilon=1)
     made = s.release(td.Rows("home", channel=fitted), guarantee="measured", name="places")

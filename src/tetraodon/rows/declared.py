@@ -175,7 +175,10 @@ class Declared:
             prior, source = self._prior(told["prior"], told.get("source"), answers)
             joint = np.diag(prior_of(prior, domain))  # the secret is the value itself
         budget = _length(told["distortion"], domain)
-        extra: dict[str, Any] = {k: float(exact(told[k], k)) for k in ("tolerance", "seconds") if k in told}
+        limits = {"tolerance": "tolerance", "seconds": "max_seconds"}
+        extra: dict[str, Any] = {
+            to: float(exact(told[k], f"channel.{k}")) for k, to in limits.items() if k in told
+        }
         if epsilon is not None:
             extra |= {"secrets": secrets, "epsilon": epsilon}
         made: Channel = channels.least_leaking(
