@@ -124,7 +124,8 @@ def _descend(
     Z = logs.shape[1]
     rows = _Rows.of(np.arange(Z, dtype=np.int64), problem.cost, logs)
     rows.next_logs[:] = logs
-    lam = _project(rows, problem, 0.0)[2]
+    slack = 1e-6 * (problem.budget - problem.least())
+    lam = _project(rows, problem, slack, 0.0)[2]
     rows.swap()
     J, R, value = _posterior(problem, rows.values)
     proof = _Proof(R, lam, -np.inf, np.zeros(Z))
@@ -144,7 +145,7 @@ def _descend(
         while True:
             np.multiply(slope, -eta, out=rows.next_logs)
             rows.next_logs += rows.logs
-            norm, spent, pull = _project(rows, problem, lam * eta)
+            norm, spent, pull = _project(rows, problem, slack, lam * eta)
             J2, R2, value2 = _posterior(problem, rows.next_values)
             moved = -eta * float((R * J2).sum()) - pull * spent - float(problem.mass @ norm)
             if value2 - value - float((R * (J2 - J)).sum()) <= moved / eta + 1e-13 or eta <= 1:
@@ -188,13 +189,13 @@ def _posterior(problem: Problem, K: Floats) -> tuple[Floats, Floats, float]:
     return J, R, float((J * R).sum())
 
 
-def _project(rows: _Rows, problem: Problem, pull: float) -> tuple[Floats, float, float]:
+def _project(rows: _Rows, problem: Problem, slack: float, pull: float) -> tuple[Floats, float, float]:
     """Project exp(next_logs) on rows of sum 1 and the budget, in place: ln of the row sums, cost spent, multiplier s ≥ 0."""
-    L, low, high = problem.budget, 0.0, np.inf
+    L, low, high = problem.budget - slack, 0.0, np.inf
     unit = 1.0 / max(float(rows.cost.max()), TINY)
     for _ in range(60):
         norm, spent, spread = _normalised(rows, problem.mass, pull)
-        if (pull == 0 and spent <= L) or abs(spent - L) <= 1e-7 * L or high - low < 1e-15 * high:
+        if (pull == 0 and spent <= L) or abs(spent - L) <= slack or high - low < 1e-15 * high:
             break
         low, high = (pull, high) if spent > L else (low, pull)
         guess = pull + (spent - L) / max(spread, TINY)
