@@ -33,6 +33,7 @@ USED = 1e-6  # an output with less probability is called unused
 MANY = 400  # cells beyond which curves have half as many points
 TOLERANCE = 1e-3  # bits, of the certified curve: less than a line's width
 BEST = "least leaking (certified)"
+DIGITS = 12  # what doubles leave of sums
 SHOWN = 6  # rows drawn
 LEAST, MOST = 1e-4, 300  # the least probability of an output drawn, and how many of them
 
@@ -131,12 +132,12 @@ class _Secrets:
         found = self.attacker
         return {
             "secret": self.secret,
-            "bits": found.leakage,
-            "prior_bits": found.unknown,
-            "plain_bits": found.ceiling,
-            "bayes_error": 1 - found.seeing,
-            "guessing_error": 1 - found.guessing,
-            "plain_error": 1 - found.unprotected,
+            "bits": round(found.leakage, DIGITS),
+            "prior_bits": round(found.unknown, DIGITS),
+            "plain_bits": round(found.ceiling, DIGITS),
+            "bayes_error": round(1 - found.seeing, DIGITS),
+            "guessing_error": round(1 - found.guessing, DIGITS),
+            "plain_error": round(1 - found.unprotected, DIGITS),
             "secrets": found.secrets,
         }
 
