@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import tetraodon as td
 from tetraodon.channels.channel import Channel
-from tetraodon.channels.privic import Learnt, earth_mover, estimated, privic
+from tetraodon.channels.rounds import Learnt, earth_mover, estimated, privic
 from tetraodon.errors import SpecificationError, Unsupported
 
 Floats = NDArray[np.float64]

@@ -22,7 +22,7 @@ _HOME = {
     "least_leaking": "least_leaking",
     "curve": "least_leaking",
     "blahut_arimoto": "rate",
-    "privic": "privic",
+    "privic": "rounds",
     "estimate": "estimates",
     "invert": "estimates",
 }

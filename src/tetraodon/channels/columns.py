@@ -21,15 +21,21 @@ from math import inf
 import numpy as np
 
 from . import interior
+from .interior import Point
 from .lower_bound import LN2, Floats, Ints, Problem, Solved, gains, solved
 
 BLOCK = 2_000_000  # numbers of a rows × outputs table handled at a time
 SAMPLED = 64  # rows by which outputs are compared
 PRICING_STEPS = 30
 SUPPORT = 0.998  # of the mass: the outputs that a finer grid starts from
+FEW = 50  # of them at least, and a quarter of all at most
 DIRECT = 300  # outputs that need no pricing
 ROUNDS = 30
 SPREAD = 150  # outputs to begin with where there is no grid
+DROPS = 3  # rounds after which no output leaves, so that the rounds end
+FAINT = 1e-5  # mass of an output that leaves
+BACK = 6  # a round begins where the last one was this many times as far from the optimum as it ended
+FLOOR = 0.1  # nats: least slack of a new output
 
 
 @dataclass(frozen=True)
@@ -197,10 +203,11 @@ def without_grid(problem: Problem, tol_bits: float = 1e-4, max_seconds: float = 
 
 
 def used(problem: Problem, found: Solved) -> Ints:
-    """The outputs that carry all but a trace of the mass."""
+    """The outputs that carry all but a trace of the mass; the heaviest of them where they are many."""
     mass = problem.mass @ found.K
     order = np.argsort(-mass)
     count = int(np.searchsorted(np.cumsum(mass[order]), SUPPORT)) + 1
+    count = min(count, max(problem.cost.shape[1] // 4, FEW))
     return found.columns[order[:count]]
 
 
@@ -212,20 +219,19 @@ def solve(problem: Problem, active: Ints, tol_bits: float = 1e-4, max_seconds: f
     """
     began = time.perf_counter()
     tol = tol_bits * LN2
-    outputs, steps = problem.cost.shape[1], 0
+    steps, aim = 0, 0.7 * tol_bits
     best: Solved | None = None
     proof: tuple[float, float, Floats] | None = None
-    aim = 0.7 * tol_bits
+    start: Point | None = None
     if problem.only(active).least() - problem.least() > 0.25 * (problem.budget - problem.least()):
         active = np.union1d(active, problem.cost.argmin(1))
     for turn in range(ROUNDS):
-        left = max_seconds - (time.perf_counter() - began)
         part = problem.only(active)
-        found = interior.solve(part, aim, left)
-        steps += found.steps
+        found, passed, took = _round(part, aim, max_seconds - (time.perf_counter() - began), start)
+        steps += took
         if best is None or found.value < best.value:
             best = replace(found, columns=active)
-        rest = np.setdiff1d(np.arange(outputs), active)
+        rest = np.setdiff1d(np.arange(problem.cost.shape[1]), active)
         prices, bound, log_ratio = _proof(problem, part, found, active, rest, 0.02 * tol)
         if proof is None or bound > proof[0]:
             proof = (bound, found.multiplier, log_ratio)
@@ -233,13 +239,44 @@ def solve(problem: Problem, active: Ints, tol_bits: float = 1e-4, max_seconds: f
         if best.value * LN2 - max(proof[0], 0.0) <= tol or late or prices.short.min(initial=0.0) == 0:
             break
         bad = np.argsort(prices.short)[: max(32, len(active) // 3)]
-        bad = bad[prices.short[bad] < -0.01 * tol]
-        keep = active[problem.mass @ found.K > 1e-7] if turn == 1 else active
-        active = np.union1d(keep, rest[bad])
-        aim = 0.5 * tol_bits
+        bad = rest[bad[prices.short[bad] < -0.01 * tol]]
+        stay = active[problem.mass @ found.K > FAINT] if turn < DROPS else active
+        new = np.union1d(stay, bad)
+        level = max(BACK * (found.value * LN2 - bound), 20 * tol)
+        far = [at for at in passed if interior.complementarity(part, at) >= level]
+        start = _extended(problem, part, far[-1], active, new, log_ratio) if far else None
+        active, aim = new, 0.5 * tol_bits
     assert best is not None and proof is not None
-    took = {"steps": steps, "seconds": time.perf_counter() - began}
-    return solved(problem, best.K, best.columns, proof[2], proof[1], **took)
+    spent = time.perf_counter() - began
+    return solved(problem, best.K, best.columns, proof[2], proof[1], steps=steps, seconds=spent)
+
+
+def _round(part: Problem, aim: float, left: float, start: Point | None) -> tuple[Solved, list[Point], int]:
+    """From a warm start, and from the centre if that leads nowhere."""
+    began = time.perf_counter()
+    found, passed = interior.run(part, aim, left, start)
+    if start is None or found.gap <= 2 * aim:
+        return found, passed, found.steps
+    other, passed = interior.run(part, aim, left - (time.perf_counter() - began))
+    return other, passed, found.steps + other.steps
+
+
+def _extended(problem: Problem, part: Problem, at: Point, old: Ints, new: Ints, log_ratio: Floats) -> Point:
+    """A point of the problem with other outputs: those in both as they were, new ones with their classifier, raised until
+    every slack is positive, and as much mass as the other outputs' complementarity suggests."""
+    mu = interior.complementarity(part, at) / (len(old) + 1)
+    both = np.isin(new, old)
+    where = np.searchsorted(old, new[both])
+    theta = log_ratio[:, new]
+    theta[:, both] = at.theta[:, where]
+    S = problem.given.T @ theta + at.lam * problem.cost[:, new] - at.nu[:, None]
+    lift = np.maximum(FLOOR - S[:, ~both].min(0), 0.0)
+    theta[:, ~both] += lift
+    S[:, ~both] += lift
+    S[:, both] = at.S[:, where]
+    K = mu / S
+    K[:, both] = at.K[:, where]
+    return Point(K, S, theta, at.nu, at.lam, at.spare)
 
 
 def _proof(
