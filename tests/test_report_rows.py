@@ -363,6 +363,17 @@ def test_a_map_is_drawn_in_local_lengths(published: Path) -> None:
     assert math.isclose(wide / float(111195.08 * math.cos(math.radians(40.75)) * 0.09 / 22), 1, rel_tol=1e-6)
     bar = re.search(r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="\2" stroke="#1b2733"', svg)
     assert bar is not None and ">2 km</text>" in svg
+    # Round coordinates stand where they are: 40.72° N one fifth of the way up, 73.95° W seven ninths across.
+    move = re.search(r"translate\(([\d.]+) ([\d.]+)\)", svg)
+    frame = re.search(r'width="([\d.]+)" height="([\d.]+)" fill="#f4f3ef"', svg)
+    assert move is not None and frame is not None
+    left, top, width, height = (float(v) for v in (move[1], move[2], frame[1], frame[2]))
+    ticks = {
+        told: (float(x), float(y))
+        for x, y, told in re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\d[^<]*° [NW])</text>', svg)
+    }
+    assert math.isclose(ticks["40.72° N"][1] - 4, top + 0.8 * height, abs_tol=0.1)
+    assert math.isclose(ticks["73.95° W"][0], left + width * 7 / 9, abs_tol=0.1)
     assert math.isclose((float(bar[3]) - float(bar[1])) / (across / wide), 2000, rel_tol=0.01)
 
 
@@ -423,6 +434,7 @@ def test_panels_show_the_rows_of_the_channel(published: Path) -> None:
     assert found is not None and evidence_ is not None and len(found.pictures) == len(evidence_.rows) == 6
     told = shades(np.array([p for row in evidence_.rows for _, p in row.outputs]), is_whole=False)
     assert told is not None
+    middles = []
     for row, (title, svg) in zip(evidence_.rows, found.pictures, strict=True):
         lat, lon = (float(v) for v in row.label.split())
         north, _, west, _ = title.split()
@@ -437,6 +449,16 @@ def test_panels_show_the_rows_of_the_channel(published: Path) -> None:
         most = max(p for _, p in row.outputs)
         assert painted[int(x), int(y)] == told.colours[told.of(np.array([most]))[0]]
         assert len(painted) <= len(row.outputs)
+        if one.ground.field is not None and (at := one.ground.place(row.cell)) is not None:
+            n = round(float(re.findall(r'width="([\d.]+)"', svg)[0]) / float(move[3]))
+            m = round(float(re.findall(r'height="([\d.]+)"', svg)[0]) / float(move[4]))
+            inside = all(
+                k // 2 <= p < most - k // 2
+                for p, k, most in zip(at, (m, n), one.ground.field.shape, strict=True)
+            )
+            assert not inside or (int(x), int(y)) == (n // 2, m // 2)
+            middles.append(inside)
+    assert any(middles) and not all(middles)
 
 
 def test_panels_of_numbers_and_names(published: Path, page: str) -> None:
@@ -534,6 +556,33 @@ def test_rows_that_are_no_cells_are_refused(copied: Path) -> None:
         with pytest.raises(SpecificationError, match="does not hold the rows") as caught:
             render(changed(copied, again))
         assert wrong not in str(caught.value)
+
+
+def test_places_outside_the_box_are_refused(copied: Path) -> None:
+    path = copied.parent / "fitted.csv"
+    lines = path.read_text().splitlines()
+    lines[2] = "40.9,-73.98"
+    path.write_text("\n".join(lines) + "\n")
+
+    def again(spec: dict[str, Any]) -> None:
+        next(e for e in spec["releases"] if e["name"] == "fitted")["files"]["csv"] = listed(path)
+
+    with pytest.raises(SpecificationError, match="does not hold the rows"):
+        render(changed(copied, again))
+
+
+def test_what_an_attacker_sees_stands_in_a_table(page: str, published: Path) -> None:
+    for name in ("places", "fitted", "work"):
+        evidence_ = rows_of(published, name).channels[0].evidence
+        assert evidence_ is not None and evidence_.attack is not None
+        a = evidence_.attack
+        told = told_of(page, name)
+        assert (
+            f"nothing: guessing 0 {100 * (1 - a.guessing_error):.1f} % this row {a.bits:.2f} {100 * (1 - a.bayes_error):.1f} %"
+            in told
+        )
+        assert f"the value itself {a.plain_bits:.2f} {100 * (1 - a.plain_error):.1f} %" in told
+        assert f"The secret: user, one of {a.secrets}; {a.prior_bits:.2f} bits would tell all of it." in told
 
 
 def test_published_names_of_cells_are_read_too(tmp_path: Path) -> None:
