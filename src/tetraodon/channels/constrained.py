@@ -103,9 +103,9 @@ def least_distortion(
         {
             "prior": law,
             "cost": cost,
-            "below": found.proof.below,
-            "above": found.proof.above,
-            "output": found.proof.output,
+            "below": found.proof.below.astype(np.int32),
+            "above": found.proof.above.astype(np.int32),
+            "output": found.proof.output.astype(np.int32),
             "exponent": found.proof.exponent,
             "multiplier": found.proof.multiplier,
         },

@@ -255,12 +255,12 @@ def _proof(program: Program, found: Optimum, which: Ints) -> Proof:
     above = np.concatenate([program.second, program.first])
     exponent = np.tile(program.exponents * UP, 2)
     best, wanted = None, -inf
-    for share in (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5):
+    for share in (0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6):
         pair, column = np.nonzero(y > share * y.max(initial=0.0))
         told = Proof(below[pair], above[pair], column, exponent[pair], y[pair, column])
         bound = _orbit_bound(program, told)
         if best is None:
-            wanted = bound - 1e-8 * abs(bound)
+            wanted = bound - 1e-6 * abs(bound)
         elif bound < wanted:
             break
         best = told
@@ -285,10 +285,10 @@ def _spread(told: Proof, group: Group, size: Ints) -> Proof:
         for g in group.members
     ]
     whole = Proof.joined(parts)
-    _, first, again = np.unique(
-        np.stack([whole.below, whole.above, whole.output]), axis=1, return_index=True, return_inverse=True
-    )
-    summed: Floats = np.bincount(again.reshape(-1), whole.multiplier).astype(np.float64)
+    count, outputs = group.members.shape[1], int(whole.output.max(initial=0)) + 1
+    key = (whole.below * count + whole.above) * outputs + whole.output
+    _, first, again = np.unique(key, return_index=True, return_inverse=True)
+    summed: Floats = np.bincount(again, whole.multiplier).astype(np.float64)
     return Proof(whole.below[first], whole.above[first], whole.output[first], whole.exponent[first], summed)
 
 
