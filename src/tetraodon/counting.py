@@ -171,13 +171,14 @@ def _line(side: Any) -> Callable[[Any], tuple[Any, Any]]:
     inner = (start + gap * np.arange(1, side.n_cells, dtype=np.float64)) / scale
     # Nothing lies beyond the outermost cells, not even an infinity: no comparison with NaN is true.
     lower, upper = np.append(np.nan, inner), np.append(inner, np.nan)
-    low, rate, top = float(side.low), float(1 / side.width), float(side.n_cells - 1)
+    low, high, rate, top = float(side.low), float(side.high), float(1 / side.width), float(side.n_cells - 1)
 
     def cells(numbers: Any) -> tuple[Any, Any]:
-        numbers = numbers.astype(np.float64, copy=False)
-        guess = (numbers - low) * rate
-        np.fmax(guess, 0.0, out=guess)  # also of NaN
-        np.fmin(guess, top, out=guess)
+        guess = np.fmax(numbers.astype(np.float64, copy=False), low)  # also of NaN
+        np.fmin(guess, high, out=guess)
+        guess -= low
+        guess *= rate
+        np.minimum(guess, top, out=guess)
         cell = guess.astype(np.int64)
         after, before = numbers >= upper[cell], numbers < lower[cell]
         cell += after

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -63,7 +64,7 @@ def test_doubles_have_the_cells_that_the_engine_gives_them(kind: str) -> None:
     domain = td.Domain(home=point, z=td.Numeric("-0.7", "1.4", cells=7, missing="public"))
     edges = np.arange(-20, 21) / 10
     edges = np.concatenate([edges, np.linspace(-1, 1, 8), np.linspace(-0.7, 1.4, 8)]).astype(kind)
-    odd = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30], kind)
+    odd = np.array([np.nan, np.inf, -np.inf, -0.0, np.finfo(kind).max, np.finfo(kind).min], kind)
     told = np.concatenate(
         [edges, np.nextafter(edges, 9, dtype=kind), np.nextafter(edges, -9, dtype=kind), odd]
     )
@@ -227,7 +228,7 @@ def test_a_table_that_is_open_already_is_read_under_the_channels_domain() -> Non
     assert rows_of(apply(same(domain), table)) == [("f",), ("m",), (None,)]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "pandas", "polars", "dict", "table"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow", "pandas", "polars", "dict", "table", "ibis"])
 def test_every_source_gives_the_same_rows(kind: str, tmp_path: Path) -> None:
     table = pa.table({"x": [0.5, 1.5, 0.5], "y": [0.25, 2.0, 1.0], "region": ["a", "b", None]})
     source: Any = table
@@ -244,6 +245,8 @@ def test_every_source_gives_the_same_rows(kind: str, tmp_path: Path) -> None:
         source = table.to_pandas() if kind == "pandas" else pl.from_arrow(table)
     elif kind == "dict":
         source = table.to_pydict()
+    elif kind == "ibis":
+        source = ibis.duckdb.connect().create_table("t", table)
     found = apply(same(td.Domain(home=POINT)), source, keep=["region"])
     nothing = "" if kind == "csv" else None
     assert rows_of(found) == sorted([(0.5, 0.5, "a"), (0.5, 1.5, nothing), (1.5, 2.5, "b")], key=repr)

@@ -286,13 +286,26 @@ def _halves(keys: list[int]) -> np.ndarray:
     return np.array(keys + [0] * (len(keys) % 2), dtype=np.uint32).view(np.uint64)
 
 
+def _keys(low: list[int], high: list[int]) -> np.ndarray:
+    """Words that hold the 16-bit keys of places: first the low halves, then the high ones."""
+    both = [*low, *high]
+    return np.array(both + [0] * (-len(both) % 4), dtype=np.uint16).view(np.uint64)
+
+
+def test_the_high_half_of_a_key_counts_first() -> None:
+    keys = _keys([1, 2, 0, 7, 6], [3, 3, 3, 0, 9])
+    assert mixed([np.arange(5)], lambda _: keys)[0].tolist() == [3, 2, 0, 1, 4]
+
+
 def test_equal_keys_are_drawn_longer() -> None:
     """Six places, keys that tie in two runs; the first longer keys tie again and are drawn anew."""
     longer = [
         [7, 8, 3, 3, 4],
         [7, 6, 3, 2, 1],
     ]  # of places 0, 2 (run of 5) and 1, 3, 5 (run of 9), in key order
-    supply = iter([_halves([5, 9, 5, 9, 1, 9]), *(np.array(keys, dtype=np.uint64) for keys in longer)])
+    supply = iter(
+        [_keys([5, 9, 5, 9, 1, 9], [2, 2, 2, 2, 2, 2]), *(np.array(keys, dtype=np.uint64) for keys in longer)]
+    )
     asked: list[int] = []
 
     def draw(count: int) -> np.ndarray:
@@ -304,11 +317,11 @@ def test_equal_keys_are_drawn_longer() -> None:
 
 
 def test_ties_leave_no_trace_of_the_places() -> None:
-    """With one bit of key, nearly all places tie: every order of three must still be as likely."""
+    """With two bits of key, many places tie: every order of three must still be as likely."""
     made = np.random.default_rng(3)
 
     def once() -> tuple[int, ...]:
-        supply = iter([_halves(made.integers(0, 2, 3).tolist())])
+        supply = iter([_keys(*made.integers(0, 2, (2, 3)).tolist())])
 
         def draw(count: int) -> np.ndarray:
             first = next(supply, None)
