@@ -381,6 +381,39 @@ def test_cells_without_a_domain() -> None:
         least_distortion(secrets=td.Within(1), epsilon=1)
 
 
+def test_special_cells() -> None:
+    """Whether a value is missing is a secret like the others, and costs as much as the widest mistake."""
+    domain = td.Domain(x=td.Integer(0, 3, missing="secret"))
+    channel = least_distortion(
+        [1, 2, 3, 4, 1], secrets=td.Within(1), epsilon=1, domain=domain, source="public"
+    )
+    assert channel.epsilon(td.Within(1)) <= 1
+    bounds = bounds_of(domain, 1, secrets=td.Within(1))
+    prior = np.array([1, 2, 3, 4, 1]) / 11
+    table = distances(None, domain)
+    least = by_general_solver(prior, table, bounds.first, bounds.second, bounds.losses)
+    assert table[4, :4].tolist() == [3.0] * 4
+    assert channel.certificate is not None and channel.certificate.value == pytest.approx(least, rel=2e-6)
+
+
+def test_refusals_tell_nothing_of_a_private_prior() -> None:
+    """Neither zeros nor symmetries of a private prior change what is taken on, or what is said."""
+    told = []
+    for weights in (np.ones(1600), np.eye(1600)[0], np.arange(1600)):
+        with pytest.raises(Unsupported) as caught:
+            least_distortion(weights, epsilon=1, epsilon_per=1, domain=grid(40))
+        told.append(str(caught.value))
+    assert len(set(told)) == 1
+
+
+def test_methods_tell_nothing_of_a_private_prior() -> None:
+    told = [
+        least_distortion(weights, epsilon=1, epsilon_per=1, domain=grid(3)).settings
+        for weights in (np.ones(9), np.eye(9)[0], np.arange(9))
+    ]
+    assert told[0] == told[1] == told[2]
+
+
 # ---------- what the programme leaves out ----------
 
 

@@ -87,12 +87,12 @@ def least_distortion(
     cost = distances(metric, values, outputs)
     bounds = bounds_of(values, amount, secrets, epsilon_per)
     out = values if outputs is None else outputs
+    whence = source_of(source, prior)
+    group = _symmetries(values, whence) if out == values else None
     from ..mechanisms.optimised import one_thread
 
     with one_thread():
-        found = solve_bounds(
-            law[:, None] * cost, bounds, _symmetries(values) if out == values else None, method, TOLERANCE
-        )
+        found = solve_bounds(law[:, None] * cost, bounds, group, method, TOLERANCE)
     table = repaired(found.matrix, bounds)
     place = Geometry(values)
     certificate = Certificate(
@@ -113,7 +113,7 @@ def least_distortion(
     settings = {"method": found.route, "pairs": found.pairs, "components": found.components}
     per = None if epsilon_per is None else str(epsilon_per)
     return Channel(
-        values, table, out, "least distortion", Asked(amount, per), source_of(source, prior), certificate, settings
+        values, table, out, "least distortion", Asked(amount, per), whence, certificate, settings
     )  # fmt: skip
 
 
@@ -128,9 +128,10 @@ def _domain(prior: object, metric: object) -> Domain:
     return plain_domain(told.size)
 
 
-def _symmetries(domain: Domain) -> Group:
-    """Candidates: those of the grid, where the domain is one without special cells."""
+def _symmetries(domain: Domain, source: str) -> Group:
+    """Candidates: those of the grid, where the domain is one without special cells; none for a private prior, of which it would
+    show that it has them."""
     place = Geometry(domain)
-    if place.is_grid and place.ordinary.all():
+    if source != "private" and place.is_grid and place.ordinary.all():
         return Group.of_grid(place.shape)
     return Group.trivial(domain.size)

@@ -142,11 +142,6 @@ def _component(
 ) -> Solution:
     """One connected component."""
     count, outputs = cost.shape
-    constant = cost.sum(axis=0)
-    if constant.min() <= cost.min(axis=1).sum():
-        matrix = np.zeros(cost.shape)
-        matrix[:, constant.argmin()] = 1.0
-        return Solution(matrix, _none(), "exact", 0, 1, 0)
     lengths = bounds.dense(count)
     symmetric = Group.trivial(count) if group is None else group.kept_by(cost, lengths)
     towards = np.arange(outputs)
@@ -156,11 +151,13 @@ def _component(
         towards = _better(cost) if count * outputs**2 <= COMPARED else towards
         which = np.flatnonzero(towards == np.arange(outputs))
         orbit, size = np.arange(count), np.ones(len(which), dtype=np.int64)
-    work = len(which) * count**3
-    if len(which) * count**2 > HELD or (method == "auto" and work > PATIENT):
-        patient = ", or method='spanner' and patience" if len(which) * count**2 <= HELD else ""
+    # What is refused, and which method is taken, must not tell how many columns a private prior leaves.
+    columns = len(which) if len(symmetric) > 1 else outputs
+    work = columns * count**3
+    if columns * count**2 > HELD or (method == "auto" and work > PATIENT):
+        patient = ", or method='spanner' and patience" if columns * count**2 <= HELD else ""
         raise Unsupported(
-            f"least_distortion: {count} connected values and {len(which)} outputs are too many; use channels."
+            f"least_distortion: {count} connected values and {outputs} outputs are too many; use channels."
             f"tight_constraints(…).remap(prior), which is within a few per cent, coarser cells{patient}."
         )
     whole = Program(
@@ -172,13 +169,16 @@ def _component(
     if method == "auto":
         quick = work <= QUICK or len(keep) <= SPARSE * count
         method = "exact" if quick else "spanner"
+    if len(keep) * columns > SLACKS and method != "spanner":
+        raise Unsupported("least_distortion: too many constraints; use method='spanner', or coarser cells.")
+    constant = cost.sum(axis=0)
+    if constant.min() <= cost.min(axis=1).sum():
+        matrix = np.zeros(cost.shape)
+        matrix[:, constant.argmin()] = 1.0
+        return Solution(matrix, _none(), method, len(keep), 1, 0)
     if method == "spanner":
         program, found, proof = _by_spanner(whole, ways, anchors[which], tolerance)
     else:
-        if len(keep) * len(which) > SLACKS:
-            raise Unsupported(
-                "least_distortion: too many constraints; use method='spanner', or coarser cells."
-            )
         program, found = exact, _solved(exact, ways, anchors[which], method, tolerance)
         proof = found
     told = _proof(program, proof, which)
