@@ -43,6 +43,7 @@ from tetraodon.report import render
 from tetraodon.report.density import Field, counted_rows, ground
 from tetraodon.report.document import ChannelText, RowRelease
 from tetraodon.report.leaking import leaking
+from tetraodon.report.losses import symbols
 from tetraodon.report.maps import MOST, blocks, density
 from tetraodon.report.origins import panels
 from tetraodon.report.reading import read
@@ -783,3 +784,8 @@ def test_a_histogram_of_places_is_a_map(tmp_path: Path) -> None:
     # By another attribute, or with bins, it stays a chart.
     both = session.release(td.Histogram("home", by="sex"), 2, name="both")
     assert "Map of" not in render(both.save(tmp_path / "both"))
+
+
+def test_what_is_not_charged_has_no_unit(published: Path) -> None:
+    assert symbols([rows_of(published, "fitted")]) == []
+    assert symbols([rows_of(published, "fitted"), rows_of(published, "places")]) == ["ε"]
