@@ -27,6 +27,8 @@ TEXT = (
     "seconds, least of {rounds}; ratio: theirs over ours in this run. Limit {limit:g} s."
 )
 
+COLUMNS = "instance, L m, Bayes error, bound, gap, its bits, ours, GiB, qif error, qif, ratio"
+
 
 def ours(instance: Instance, budget: float) -> dict[str, Any]:
     channel = least_leaking(
@@ -44,19 +46,7 @@ def ours(instance: Instance, budget: float) -> dict[str, Any]:
 
 def main() -> None:
     told = options(__doc__ or "", list(MAKERS)).parse_args()
-    columns = [
-        "instance",
-        "L m",
-        "Bayes error",
-        "bound",
-        "gap",
-        "its bits",
-        "seconds",
-        "GiB",
-        "qif error",
-        "seconds",
-        "ratio",
-    ]
+    columns = COLUMNS.split(", ")
     results = Results("bayes", TEXT.format(rounds=told.rounds, limit=told.limit), columns, told.out)
     ours(square(4), 90)
     warm()

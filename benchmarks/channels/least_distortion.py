@@ -28,6 +28,7 @@ TEXT = (
     "(certified). Realised: epsilon per km of the table that is drawn from, rounded up. Processor seconds, least of {rounds}; "
     "ratios: theirs over ours in this run. Limit {limit:g} s (ours: ten times that). qif and Clarabel give no bound."
 )
+COLUMNS = "grid, prior, loss km, bound, relative gap, realised, route, ours, GiB, qif loss, qif, ratio to qif, HiGHS, ratio to HiGHS, Clarabel, ratio to Clarabel, tight constraints km, their time"
 PLANAR = (
     "Planar noise, epsilon 1 per km on square grids of 1 km cells: the epsilon that the matrix realises, and how far its rows "
     "are from 1 in sum."
@@ -114,10 +115,7 @@ def planar(told: Any) -> None:
 
 def main() -> None:
     told = options(__doc__ or "", CASES).parse_args()
-    columns = [
-        "grid", "prior", "loss km", "bound", "relative gap", "realised", "route", "seconds", "GiB", "qif loss", "seconds", "ratio",
-        "HiGHS s", "ratio", "Clarabel s", "ratio", "tight constraints km", "seconds",
-    ]  # fmt: skip
+    columns = COLUMNS.split(", ")
     results = Results(
         "least-distortion", TEXT.format(rounds=told.rounds, limit=told.limit), columns, told.out
     )

@@ -32,6 +32,8 @@ TEXT = (
     "times that)."
 )
 
+COLUMNS = "instance, rows × outputs, L m, bits, bound, gap, Bayes error, ours, GiB, Clarabel bits, its status, Clarabel, ratio"
+
 
 def ours(instance: Instance, budget: float) -> dict[str, Any]:
     """The public call, from joint table to channel with certificate."""
@@ -53,20 +55,7 @@ def budgets(name: str) -> tuple[int, ...]:
 
 def main() -> None:
     told = options(__doc__ or "", list(MAKERS)).parse_args()
-    columns = [
-        "instance",
-        "rows × outputs",
-        "L m",
-        "bits",
-        "bound",
-        "gap",
-        "Bayes error",
-        "seconds",
-        "GiB",
-        "Clarabel bits",
-        "seconds",
-        "ratio",
-    ]
+    columns = COLUMNS.split(", ")
     results = Results("least-leaking", TEXT.format(rounds=told.rounds, limit=told.limit), columns, told.out)
     ours(square(4), 90)
     warm()
