@@ -186,7 +186,7 @@ def on_grid(
     """Coarse to fine: ``cells`` are the cells of the rows, the outputs are all cells of a grid of this shape."""
     began = time.perf_counter()
     outputs = problem.cost.shape[1]
-    if outputs <= DIRECT or min(shape) < 2:
+    if outputs <= DIRECT:
         return interior.solve(problem, tol_bits, max_seconds)
     wider, wide, whole = merged(problem, shape, cells)
     coarse = on_grid(wider, wide, whole, tol_bits, max_seconds)

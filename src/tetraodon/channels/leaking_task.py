@@ -34,6 +34,7 @@ class Task:
     metric: Metric | None
     rows: Ints
     kept: Ints  # secrets with mass
+    declared: bool  # whether neighbouring cells are near each other, for all that is known
     problem: Problem
 
     @classmethod
@@ -53,14 +54,15 @@ class Task:
             cost, told = distances(metric, values, out), None
             part = cost[rows]
         problem = Problem.of(whole[np.ix_(kept, rows)], part, budget)
-        return cls(values, out, whole, cost, told, rows, kept, problem)  # type: ignore[arg-type]
+        declared = domain is not None or cost is None
+        return cls(values, out, whole, cost, told, rows, kept, declared, problem)  # type: ignore[arg-type]
 
     @property
     def shape(self) -> tuple[int, int] | None:
         """Rows and columns, where values and outputs are the cells of one grid."""
         place = Geometry(self.domain)
-        regular = self.outputs == self.domain and self.cost is None
-        return place.shape if regular and place.is_grid and place.ordinary.all() else None
+        regular = self.declared and self.outputs == self.domain and place.is_grid
+        return place.shape if regular and place.ordinary.all() else None
 
     @property
     def row_of(self) -> Ints:
