@@ -56,7 +56,7 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
 
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
-class Rows:
+class Batch:
     """A batch of private rows. It shows nothing of them.
 
     Attributes:
@@ -76,7 +76,7 @@ def streamed(
     null: Sequence[str] = (),
     keep: Sequence[str] = (),
     ident: str | None = None,
-) -> Iterator[Rows]:
+) -> Iterator[Batch]:
     """Every row once, out of core and in no particular order: the cell that it lies in, and columns beside it.
 
     Args:
@@ -115,7 +115,7 @@ def streamed(
             if refused or unnamed:
                 break
             none = False
-            yield Rows(cells, tuple(batch.column(c) for c in places), ids)
+            yield Batch(cells, tuple(batch.column(c) for c in places), ids)
     if refused:
         raise _refusal(source, domain, null)
     if unnamed:
@@ -127,7 +127,7 @@ def streamed(
 
         types = [source.types[source.columns.index(c)].to_pyarrow() for c in keep]
         no_ids = None if ident is None else pa.array([], pa.string())
-        yield Rows(np.empty(0, np.int64), tuple(pa.array([], t) for t in types), no_ids)
+        yield Batch(np.empty(0, np.int64), tuple(pa.array([], t) for t in types), no_ids)
 
 
 def _of_doubles(source: Source, domain: Domain) -> bool:

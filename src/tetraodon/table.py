@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .cellular import Cells
-from .counting import DENSE, Rows, check_ids, grouped, row_count, streamed
+from .counting import DENSE, Batch, check_ids, grouped, row_count, streamed
 from .domain import Domain
 from .engine import check_readable
 from .errors import EngineError, SpecificationError, Unsupported, unknown
@@ -172,7 +172,7 @@ class Table:
                 check_readable(attribute, types[column], self._source.where, column)
 
     def counts(self, *attributes: str) -> Counts:
-        """Rows per cell of some attributes (all of them, if none is named), in the order of the domain.
+        """Batch per cell of some attributes (all of them, if none is named), in the order of the domain.
 
         Raises:
             DataError: a selected attribute with ``missing="refuse"`` meets a value that is null, invalid or
@@ -198,7 +198,7 @@ class Table:
         """
         return (np.asarray(part.cells, dtype=np.int64) for part in self.rows(*attributes))
 
-    def rows(self, *attributes: str, keep: Iterable[str] = (), ident: str | None = None) -> Iterator[Rows]:
+    def rows(self, *attributes: str, keep: Iterable[str] = (), ident: str | None = None) -> Iterator[Batch]:
         """As ``codes``, with other columns of the source beside each cell, declared or not. Private.
 
         Args:
