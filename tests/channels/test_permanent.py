@@ -145,6 +145,19 @@ def test_later_releases_repeat_the_answer_and_other_epochs_do_not(tmp_path: Path
         assert released(store, [("new", 5)]) == {"new": later["new"][:1]}
 
 
+def test_a_store_is_known_by_itself_and_not_by_its_path(tmp_path: Path) -> None:
+    """A store that was lost and made anew at the same place is another one; the name tells nothing of the key."""
+    path = tmp_path / "answers"
+    names = []
+    for _ in range(2):
+        with Permanent.open(path) as store:
+            names.append(store.identity)
+        with Permanent.open(path) as store:
+            assert store.identity == names[-1] and store._key.hex() not in names[-1]
+        path.unlink()
+    assert names[0] != names[1]
+
+
 def test_several_channels_share_one_answer(store: Permanent) -> None:
     domain = td.Domain(a=td.Integer(0, 99), b=td.Integer(0, 9))
     a, b = (

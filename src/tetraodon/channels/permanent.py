@@ -11,7 +11,8 @@ that edge: ε for the whole epoch, however many rows and releases there are. The
 
 *The store* is a private file: it holds outputs, never values, beside a keyed hash of each id; its key lies in the same file,
 so that whoever has the file and guesses an id can look up its answer. Only its owner may read it. What was drawn is on the
-disk before it is returned, so no crash makes an id be asked twice.
+disk before it is returned, so no crash makes an id be asked twice. One store serves an epoch: a copy of it, used beside it or
+put back later, does not know what was answered since, and would answer those ids anew for the same charge.
 
 Source: math of permanent answers: derived (counter-example and rule).
 """
