@@ -2,53 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
 from . import columns, interior, mirror, zero
 from .attainable import Unreachable, best_constant, constant
-from .lower_bound import Floats, Ints, Problem, Solved, leaked, solved, within
+from .interior import Point
+from .lower_bound import LN2, Floats, Ints, Problem, Solved, leaked, solved, within
 
 MOST_ROWS = 4000  # beyond, and beyond as many secrets, the first-order method
 MOST_SECRETS = 24
 MOST_WORK = 10**8  # rows² · outputs up to which the cheapest channel without leakage is looked for
+BACK = 0.03  # bits: how far from the last optimum the next one's search begins
 FAINT = 1e-6  # of the mass: outputs given more rarely are left out where that costs next to nothing
 
 
+@dataclass(frozen=True, eq=False)
+class Trail:
+    """An optimum and the interior points that led to it: where the search for a similar budget may begin."""
+
+    problem: Problem
+    found: Solved
+    passed: list[Point]
+
+
 def search(
-    problem: Problem,
-    shape: tuple[int, int] | None,
-    cells: Ints,
-    tol_bits: float,
-    max_seconds: float,
-    near: Ints | None = None,
+    problem: Problem, shape: tuple[int, int] | None, cells: Ints, tol_bits: float, max_seconds: float
 ) -> Solved:
     """The least leaking channel on plain arrays, by whichever method suits.
 
     Args:
         shape, cells: rows and columns of the grid that the outputs are, or None; the cells of the problem's rows.
-        near: outputs to begin with, if the optimum of a similar problem is known.
 
     Raises:
         Unreachable: no channel keeps the budget.
     """
+    return follow(problem, shape, cells, tol_bits, max_seconds, None).found
+
+
+def follow(
+    problem: Problem,
+    shape: tuple[int, int] | None,
+    cells: Ints,
+    tol_bits: float,
+    max_seconds: float,
+    last: Trail | None,
+) -> Trail:
+    """``search``, from the optimum of the same problem with a smaller budget if there is one."""
     W, Z = problem.cost.shape
     every, prior = np.arange(Z), np.zeros((len(problem.prior), Z))
     least = problem.least()
     output, spent = best_constant(problem.mass, problem.cost)
-    if spent <= problem.budget:
-        return solved(problem, constant(W, Z, output), every, prior, 0.0, steps=0, seconds=0.0)
     if least > problem.budget:
         raise Unreachable(least, problem.budget)
-    if len(problem.prior) == 1:
-        return solved(problem, _nearest(problem), every, prior, 0.0, steps=0, seconds=0.0)
-    if problem.budget - least <= 1e-9 * (spent - least):
-        return _forced(problem)
-    found = _optimised(problem, shape, cells, tol_bits, max_seconds, near)
-    if found.bound <= 0 and W * W * Z <= MOST_WORK:
-        return _silent(problem, found)
-    return found
+    if spent <= problem.budget:
+        K = constant(W, Z, output)
+    elif len(problem.prior) == 1:
+        K = _nearest(problem)
+    elif problem.budget - least <= 1e-9 * (spent - least):
+        return Trail(problem, _forced(problem), [])
+    else:
+        trail = _optimised(problem, shape, cells, tol_bits, max_seconds, last)
+        if trail.found.bound <= 0 and W * W * Z <= MOST_WORK:
+            return replace(trail, found=_silent(problem, trail.found))
+        return trail
+    return Trail(problem, solved(problem, K, every, prior, 0.0, steps=0, seconds=0.0), [])
 
 
 def _optimised(
@@ -57,17 +77,40 @@ def _optimised(
     cells: Ints,
     tol_bits: float,
     max_seconds: float,
-    near: Ints | None,
-) -> Solved:
+    last: Trail | None,
+) -> Trail:
+    passed: list[Point] = []
     if len(problem.prior) > MOST_SECRETS or len(problem.mass) > MOST_ROWS:
-        return mirror.solve(problem.joint, problem.cost, problem.budget, tol_bits, max_seconds)
-    if problem.cost.shape[1] <= columns.DIRECT:
-        return interior.solve(problem, tol_bits, max_seconds)
-    if near is not None:
-        return columns.solve(problem, near, tol_bits, max_seconds)
-    if shape is not None:
-        return columns.on_grid(problem, shape, cells, tol_bits, max_seconds)
-    return columns.without_grid(problem, tol_bits, max_seconds)
+        start = None if last is None else _whole(last.found, problem.cost.shape)
+        found = mirror.solve(problem.joint, problem.cost, problem.budget, tol_bits, max_seconds, start)
+    elif problem.cost.shape[1] <= columns.DIRECT:
+        found, passed = interior.run(problem, tol_bits, max_seconds, _onward(problem, last))
+        if found.gap > 2 * tol_bits and last is not None:
+            found, passed = interior.run(problem, tol_bits, max_seconds)
+    elif last is not None:
+        found = columns.solve(problem, last.found.columns, tol_bits, max_seconds)
+    elif shape is not None:
+        found = columns.on_grid(problem, shape, cells, tol_bits, max_seconds)
+    else:
+        found = columns.without_grid(problem, tol_bits, max_seconds)
+    return Trail(problem, found, passed)
+
+
+def _onward(problem: Problem, last: Trail | None) -> Point | None:
+    """The latest point on the way to the last optimum that is far enough from it and within the budget."""
+    if last is None:
+        return None
+    for at in reversed(last.passed):
+        spare = problem.budget - (last.problem.budget - at.spare)
+        if spare > 0 and interior.complementarity(last.problem, at) >= BACK * LN2:
+            return replace(at, spare=spare)
+    return None
+
+
+def _whole(found: Solved, shape: tuple[int, int]) -> Floats:
+    K = np.full(shape, 1e-12)
+    K[:, found.columns] += found.K
+    return K
 
 
 def _silent(problem: Problem, found: Solved) -> Solved:

@@ -103,7 +103,7 @@ class Task:
         """The expected cost of an exact table."""
         return self.problem.only(table.columns).distortion(table.entries)
 
-    def channel(self, found: Solved, source: str, limit: float) -> Channel:
+    def channel(self, found: Solved, source: str) -> Channel:
         K, used = pruned(self.problem, found)
         table = self.table(K, used)
         settings = {"leakage": "information", "steps": found.steps}

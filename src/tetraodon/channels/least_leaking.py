@@ -30,9 +30,9 @@ from .bounds import Bounds, bounds_of
 from .certificate import Certificate
 from .channel import Asked, Channel
 from .geometry import Floats, Geometry, distances
-from .leaking_search import search
+from .leaking_search import Trail, follow, search
 from .leaking_task import Task
-from .lower_bound import Ints, Solved
+from .lower_bound import Solved
 from .priors import source_of
 
 
@@ -101,7 +101,7 @@ def least_leaking(
         if leakage == "bayes":
             return _guessed(task, source_of(source, joint), tolerance)
         found = search(task.problem, task.shape, task.rows, tolerance, max_seconds)
-        return task.channel(found, source_of(source, joint), max_seconds)
+        return task.channel(found, source_of(source, joint))
 
 
 @dataclass(frozen=True)
@@ -161,13 +161,12 @@ def curve(
     tasks = [Task.of(joint, metric, domain, outputs, told) for told in distortions]
     order = sorted(range(len(tasks)), key=lambda i: tasks[i].problem.budget)
     made: dict[int, tuple[Channel, Solved]] = {}
-    near: Ints | None = None
+    last: Trail | None = None
     with one_thread():
         for i in order:
             task = tasks[i]
-            found = search(task.problem, task.shape, task.rows, tolerance, max_seconds, near)
-            near = found.columns
-            made[i] = (task.channel(found, source_of(source, joint), max_seconds), found)
+            last = follow(task.problem, task.shape, task.rows, tolerance, max_seconds, last)
+            made[i] = (task.channel(last.found, source_of(source, joint)), last.found)
     lines = [(t.problem.budget, f.bound, f.multiplier) for t, (_, f) in ((tasks[i], made[i]) for i in order)]
     points = []
     for i, task in enumerate(tasks):
