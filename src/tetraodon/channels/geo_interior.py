@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 STEPS = 250
 STALLED = 8
 FEASIBLE = 1e-9
+FIRMER = (0.0, 1e-14, 1e-13, 1e-12)  # shares of the diagonal, added to it where it is not positive definite
 CACHED = 1 << 16  # numbers
 ABSOLUTE = 1e-7  # of the cost of the first guess: below, values count as that much
 FAR, NEAR = 1e-2, 1e-4  # relative gaps from which more digits count
@@ -212,8 +213,12 @@ def _bound(shape: _Shape, reduced: Floats) -> float:
     return float(least @ shape.sizes)
 
 
-def _factor(shape: _Shape, point: _Point, ratio: Floats) -> tuple[Floats, Any] | None:
-    """M for every column, and the factored Schur complement; None where precision ends."""
+def _factor(shape: _Shape, point: _Point, ratio: Floats, more: float) -> tuple[Floats, Any] | None:
+    """M for every column, and the factored Schur complement; None where precision ends.
+
+    Args:
+        more: a share of the diagonal to add to it.
+    """
     from scipy.linalg import LinAlgError, cho_factor
     from scipy.linalg.blas import dsyrk
     from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
@@ -224,7 +229,7 @@ def _factor(shape: _Shape, point: _Point, ratio: Floats) -> tuple[Floats, Any] |
     big, small = shape.lines
     stack: Floats = np.zeros((columns, n * n))
     stack[:, shape.lower] = (-(ratio[:pairs] + ratio[pairs:]) * k[big] * k[small]).T
-    stack[:, shape.diagonal] = ((shape.squares @ ratio + point.x / k) * k * k).T
+    stack[:, shape.diagonal] = ((shape.squares @ ratio + point.x / k) * ((1 + more) * k * k)).T
     stack = stack.reshape(columns, n, n)
     schur: Any = np.zeros((len(shape.sizes),) * 2, order="F")
     plain = len(shape.sizes) == n
@@ -254,8 +259,11 @@ def _move(
     program, k, s, y, x = shape.program, point.k, point.s, point.y, point.x
     weight, orbit = program.weight, program.orbit
     ratio = y / s
-    factor = _factor(shape, point, ratio)
-    if factor is None:
+    for more in FIRMER:
+        factor = _factor(shape, point, ratio, more)
+        if factor is not None:
+            break
+    else:
         return None
     stack, schur = factor
     n, columns = k.shape
