@@ -22,19 +22,16 @@ _HOME = {
     "least_leaking": "least_leaking",
     "curve": "least_leaking",
     "blahut_arimoto": "rate",
+    "learn": ".later",
     "privic": "rounds",
     "estimate": "estimates",
     "invert": "estimates",
 }
 
-__all__ = [*_HOME, "learn"]
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "learn":
-        from ..errors import Unsupported
-
-        raise Unsupported("channels.learn: not available in this version; use least_leaking on a grid.")
     if name in _HOME:
         value = getattr(import_module(f".{_HOME[name]}", __name__), name)
         globals()[name] = value

@@ -350,10 +350,10 @@ def bootstrap(
     return np.asarray(low), np.asarray(high)
 
 
-def _again(counts: Floats, persons: Floats | None, rng: Generator) -> Floats:
+def _again(outputs: Floats, persons: Floats | None, rng: Generator) -> Floats:
     if persons is None:
         return np.asarray(
-            rng.multinomial(round(float(counts.sum())), counts / counts.sum()), dtype=np.float64
+            rng.multinomial(round(float(outputs.sum())), outputs / outputs.sum()), dtype=np.float64
         )
     chosen = rng.integers(0, len(persons), len(persons))
     return np.asarray(persons[chosen].sum(axis=0))
