@@ -336,3 +336,28 @@ def test_many_secrets_are_left_to_the_first_order_method() -> None:
     assert found.gap < 1e-2
     small = search(Problem.of(joint[:100] / joint[:100].sum(), cost, 3.0), None, np.arange(20), 1e-4, 5.0)
     assert small.gap <= 1e-4
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_without_time_the_gap_is_honest(n: int) -> None:
+    joint, grid = square(n)
+    channel = least_leaking(joint, distortion=90, domain=grid, max_seconds=0.0)
+    proof = channel.certificate
+    assert proof is not None and proof.gap > 1e-3
+    assert proof.bound <= GOLDEN[n, 90][0] <= channel.leakage(joint)
+    assert channel.distortion(joint.sum(0)) <= 90
+
+
+def test_a_line_of_many_values() -> None:
+    at = np.arange(310.0)
+    joint = np.stack([np.exp(-(((at - c) / s) ** 2)) for c, s in ((60, 30), (200, 50), (280, 10))])
+    joint[:, 150:170] = 0
+    line = td.Domain(x=td.Integer(0, 309))
+    channel = least_leaking(joint, distortion=20, domain=line, tolerance=1e-2)
+    proof = channel.certificate
+    assert proof is not None and proof.gap <= 1e-2
+    assert proof.bound <= recomputed(dict(proof.arrays)) <= proof.bound + 1e-8
+    assert (
+        channel.law.row_of[155] == channel.law.row_of[149]
+        and channel.law.row_of[165] == channel.law.row_of[170]
+    )

@@ -50,6 +50,8 @@ class Factors:
     cho: Any
     J: Floats
     p: Floats
+    missed: Floats  # D times the gradient's part of the classifier's miss
+    pushed: Floats  # P D π d
     priced: Floats  # inverse Hessian times π d
     priced_rows: Floats
     solved_rows: Floats
@@ -117,7 +119,7 @@ def _tangents(J: Floats, p: Floats) -> Floats:
     return tangents
 
 
-def factorise(problem: Problem, at: Point) -> Factors:
+def factorise(problem: Problem, at: Point, theta_miss: Floats) -> Factors:
     """Woodbury for each column, one Schur complement over the rows, and the budget's part."""
     import scipy.linalg as linalg
 
@@ -159,18 +161,19 @@ def factorise(problem: Problem, at: Point) -> Factors:
             continue
     B = R.transpose(0, 2, 1) @ R
     price = mass[:, None] * problem.cost
-    priced = _inverse(P, D, B, price)
+    priced = D * price
+    pushed = P @ priced
+    priced -= D * (P.T @ _small(B, pushed))
     priced_rows = priced.sum(1)
     solved_rows = linalg.cho_solve(cho, priced_rows, check_finite=False)
     weight = float(np.vdot(price, priced)) + at.spare / at.lam - float(priced_rows @ solved_rows)
-    return Factors(D, B, cho, J, p, priced, priced_rows, solved_rows, weight)
+    missed = D * (mass[:, None] * (problem.given.T @ theta_miss))
+    return Factors(D, B, cho, J, p, missed, pushed, priced, priced_rows, solved_rows, weight)
 
 
-def _inverse(P: Floats, D: Floats, B: Floats, right: Floats) -> Floats:
-    """The inverse Hessian of barrier and leakage, applied column by column."""
-    found = D * right
-    inner = (B @ (P @ found).T[:, :, None])[:, :, 0].T
-    found -= D * (P.T @ inner)
+def _small(B: Floats, values: Floats) -> Floats:
+    """B applied column by column of (secrets, outputs)."""
+    found: Floats = (B @ values.T[:, :, None])[:, :, 0].T
     return found
 
 
@@ -185,21 +188,29 @@ def newton(
     """The step that (to first order) ends all misses and brings K·S and λ·spare to their targets (given as differences)."""
     import scipy.linalg as linalg
 
-    P, mass, given = problem.joint, problem.mass, problem.given
+    P, mass = problem.joint, problem.mass
     rows_miss, budget_miss, theta_miss = misses
-    h = _inverse(P, f.D, f.B, mass[:, None] * (target / at.K - given.T @ theta_miss))
-    one = rows_miss - h.sum(1)
-    two = budget_miss - float(mass @ np.einsum("wz,wz->w", problem.cost, h)) - spare_target / at.lam
-    x = linalg.cho_solve(f.cho, one, check_finite=False)
+    h = target / at.S
+    h -= f.missed
+    inner = _small(f.B, P @ h)
+    sums = h.sum(1) - np.einsum("xw,wx->w", P, f.D @ inner.T)
+    price = float(mass @ np.einsum("wz,wz->w", problem.cost, h)) - float(np.vdot(f.pushed, inner))
+    x = linalg.cho_solve(f.cho, rows_miss - sums, check_finite=False)
+    two = budget_miss - price - spare_target / at.lam
     lam = (float(f.priced_rows @ x) - two) / f.weight
     y = x + f.solved_rows * lam
-    K = h - f.priced * lam
-    inner = (f.B @ (P @ (f.D * y[:, None])).T[:, :, None])[:, :, 0].T
-    K += f.D * (y[:, None] - P.T @ inner)
+    inner += _small(f.B, (P * y) @ f.D)
+    K = P.T @ -inner
+    K += y[:, None]
+    K *= f.D
+    K += h
+    K -= f.priced * lam
     J = P @ K
     theta = theta_miss + J / f.J - J.sum(0) / f.p
     nu = y / mass
-    S = given.T @ theta + lam * problem.cost - nu[:, None]
+    S = problem.given.T @ theta
+    S += lam * problem.cost
+    S -= nu[:, None]
     return Step(K, S, theta, nu, lam, (spare_target - at.spare * lam) / at.lam)
 
 
@@ -315,7 +326,7 @@ def run(
                     best, best_K = value, K
             if best - max(bound, 0.0) <= tol or late:
                 break
-        step = direction(problem, at, factorise(problem, at), misses, gap)
+        step = direction(problem, at, factorise(problem, at, misses[2]), misses, gap)
         primal, dual = (REACH * a for a in lengths(at, step))
         primal, dual = min(primal, 2 * dual), min(dual, 2 * primal)
         stuck = stuck + 1 if primal < 1e-3 else 0
