@@ -25,8 +25,8 @@ from .symmetry import Group
 
 WIDE = 36.0  # e^-36 is a unit of rounding
 NARROW = 1e-9
-QUICK = 6e8  # columns × inputs³ that "auto" solves over all pairs: 12 × 12 cells, 15 × 15 under an even prior
-PATIENT = 4e9  # the same, that "auto" takes on at all; minutes
+QUICK = 6e8  # columns × inputs³ that "auto" solves over all pairs: 12 × 12 cells
+PATIENT = 4e9  # the same, that "auto" takes on at all: 15 × 15 cells, 20 × 20 under an even prior; minutes
 HELD = 2**26  # columns × inputs² at most
 SLACKS = 2**25  # pairs × columns at most
 DETOURS = (1.01, 1.03, 1.1)
@@ -167,7 +167,8 @@ def _component(
     keep = np.argwhere(needed(lengths))
     exact = _with(whole, keep[:, 0], keep[:, 1], lengths[keep[:, 0], keep[:, 1]])
     if method == "auto":
-        quick = work <= QUICK or len(keep) <= SPARSE * count
+        limit = PATIENT if len(symmetric) > 1 else QUICK  # even ones take few steps
+        quick = work <= limit or len(keep) <= SPARSE * count
         method = "exact" if quick else "spanner"
     if len(keep) * columns > SLACKS and method != "spanner":
         raise Unsupported("least_distortion: too many constraints; use method='spanner', or coarser cells.")
