@@ -541,7 +541,7 @@ def test_kept_attributes_are_those_of_the_row_whatever_the_person_answers(tmp_pa
 
 
 def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:
-    s = td.Session(td.Table(people(), DOMAIN), NEAR, epsilon=3, ledger=tmp_path / "a.ledger")
+    s = td.Session(td.Table(people(), DOMAIN), NEAR, epsilon=4, ledger=tmp_path / "a.ledger")
     first = s.release(permanent(tmp_path), epsilon=1, name="day 1")
     second = s.release(permanent(tmp_path), epsilon=1, name="day 2")
     assert s.ledger.spent == 1
@@ -550,6 +550,14 @@ def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:
     assert any("charged in row" in text for text in s.remaining.outside)
     s.release(permanent(tmp_path, "2026"), epsilon=1, name="next year")
     assert s.ledger.spent == 2
+    copy = (tmp_path / "people.permanent").read_bytes()
+    s.release(permanent(tmp_path), epsilon=1, name="day 2, again")
+    assert s.ledger.spent == 2
+    (tmp_path / "people.permanent").write_bytes(
+        copy
+    )  # what was answered since is lost, and would be drawn anew
+    s.release(permanent(tmp_path), epsilon=1, name="restored")
+    assert s.ledger.spent == 3
     (tmp_path / "people.permanent").unlink()  # a store made anew is another one
     s.release(permanent(tmp_path), epsilon=1, name="day 3")
-    assert s.ledger.spent == 3 and verify(tmp_path / "a.ledger", []).ok
+    assert s.ledger.spent == 4 and verify(tmp_path / "a.ledger", []).ok

@@ -45,6 +45,7 @@ WAIT_SECONDS = 60.0
 _TABLES = """
 CREATE TABLE about (format INTEGER NOT NULL, key BLOB NOT NULL);
 CREATE TABLE epochs (epoch TEXT PRIMARY KEY, channels TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE marks (mark TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE answers (epoch TEXT NOT NULL, who BLOB NOT NULL, answer INTEGER NOT NULL, PRIMARY KEY (epoch, who)) WITHOUT ROWID;
 """
 
@@ -113,6 +114,19 @@ class Permanent:
     def identity(self) -> str:
         """Tells this store from every other, also from one that is made anew under its name; says nothing of its key."""
         return hashlib.sha256(b"identity" + self._key).hexdigest()[:32]
+
+    def mark(self) -> str:
+        """Leave a mark that no earlier copy of the store has, and return it."""
+        made = fresh_name(16)
+        with self._sealed():
+            self._connection.execute("INSERT INTO marks VALUES (?)", (made,))
+        return made
+
+    def has(self, mark: str) -> bool:
+        """Whether the store left this mark: not if it was restored from a copy that is older."""
+        with self._sealed():
+            found = self._connection.execute("SELECT 1 FROM marks WHERE mark = ?", (mark,)).fetchone()
+        return found is not None
 
     def settled(
         self, epoch: str, channels: Sequence[Channel], ids: Sequence[str], draw: Callable[[Ints], Ints]

@@ -19,8 +19,8 @@ from .strategy import RowStrategy
 def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]) -> Charge:
     """The charge with the store, epoch and laws that it stands for; nothing is lost again where the ledger holds them already.
 
-    The store is named by an identity of its own, so that answers of a store that was lost and made anew are charged anew.
-    Channels that wait for answers are charged each time.
+    The store is named by an identity of its own and by a mark that it was left with each time, so that a store that was lost and
+    made anew, or restored from a copy, is charged anew. Channels that wait for answers are charged each time.
     """
     lasting = strategy.query.permanent
     channels = [p.channel for p in strategy.parts]
@@ -29,12 +29,13 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
         return charge
     with Store.open(Path(lasting.store)) as store:
         told = {"store": store.identity, "epoch": lasting.epoch, "laws": fingerprint(made)}
-    own = {**_spec(charge.mechanism), "permanent": told}
-    for entry in entries:
+        held = [e for e in entries if _same(e.charge, charge, told)]
+        last = dict(_spec(held[-1].charge.mechanism)["permanent"])["mark"] if held and held[-1].charge else ""
+        known = bool(last) and store.has(str(last))
+        own = {**_spec(charge.mechanism), "permanent": told | {"mark": store.mark()}}
+    for entry in held if known else ():
         before = entry.charge
-        if before is None or before.loss.is_zero or before.policy_hash != charge.policy_hash:
-            continue
-        if _spec(before.mechanism).get("permanent") == told:
+        if before is not None and not before.loss.is_zero:
             loss = Loss(charge.loss.unit, Fraction(0))
             text = f"permanent answers of epoch {lasting.epoch!r}, charged in row {entry.seq}, for these rows too"
             cost = cost_spec(loss, "permanent answers, charged once", {}, (), strategy.exact_terms)
@@ -42,6 +43,14 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
                 charge, loss=loss, mechanism=own, cost=cost, disclosures=(*charge.disclosures, text)
             )
     return replace(charge, mechanism=own)
+
+
+def _same(before: Charge | None, charge: Charge, told: Mapping[str, Any]) -> bool:
+    """Whether an earlier charge was for the same store, epoch and laws, under the same policy."""
+    if before is None or before.policy_hash != charge.policy_hash:
+        return False
+    stood = _spec(_spec(before.mechanism).get("permanent"))
+    return {key: stood.get(key) for key in told} == dict(told)
 
 
 def _spec(mechanism: Any) -> dict[str, Any]:

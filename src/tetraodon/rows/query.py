@@ -23,8 +23,8 @@ class Permanent:
 
     Args:
         id: the table's column that says which person a row belongs to. It does not leave.
-        epoch: within it the first value that is read of a person answers for all of that person's rows, in this run and in
-            later ones.
+        epoch: within it one row of a person, chosen by lot when the person is first met, answers for all of that person's rows,
+            in this run and in later ones.
         store: file that keeps the answers, private to the publisher.
     """
 
