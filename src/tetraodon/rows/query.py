@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..channels.channel import Channel
@@ -66,7 +66,7 @@ class Rows(Query):
     word = "rows"
     columns: tuple[tuple[str, ...], ...] = ()
     keep: tuple[str, ...] = ()
-    channel: tuple[Channel, ...] | Declared | None = field(default=None, compare=False)
+    channel: tuple[Channel, ...] | Declared | None = None
     rows_per_person: int = 1
     permanent: Permanent | None = None
 
