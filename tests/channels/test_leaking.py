@@ -361,3 +361,17 @@ def test_a_line_of_many_values() -> None:
         channel.law.row_of[155] == channel.law.row_of[149]
         and channel.law.row_of[165] == channel.law.row_of[170]
     )
+
+
+@pytest.mark.parametrize("seed", [4, 21, 49, 52, 100, 108])
+def test_masses_of_any_size(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = int(rng.integers(2, 6)), int(rng.integers(2, 12))
+    joint = rng.dirichlet(np.full(shape[0] * shape[1], 0.03)).reshape(shape)
+    if seed % 4 == 0:
+        joint = np.where(joint > 0.01, joint, joint * 1e-30)
+    at = rng.random(shape[1])
+    cost = abs(at[:, None] - at) * (1e6 if seed % 7 == 0 else 1.0)
+    budget = rng.uniform(0.1, 0.9) * (joint.sum(0) @ cost).min()
+    channel = least_leaking(joint, cost, distortion=budget)
+    check(channel, joint, channel.certificate.value)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -152,13 +152,7 @@ def factorise(problem: Problem, at: Point, theta_miss: Floats) -> Factors:
     sums = D.sum(1)
     here = np.arange(rows)
     schur[here, here] += sums * (1 + 1e-13)
-    for extra in (0.0, 1e-10, 1e-7, 1e-4):
-        try:
-            schur[here, here] += extra * sums
-            cho = linalg.cho_factor(schur, check_finite=False)
-            break
-        except linalg.LinAlgError:
-            continue
+    cho = _cholesky(schur, sums)
     B = R.transpose(0, 2, 1) @ R
     price = mass[:, None] * problem.cost
     priced = D * price
@@ -169,6 +163,20 @@ def factorise(problem: Problem, at: Point, theta_miss: Floats) -> Factors:
     weight = float(np.vdot(price, priced)) + at.spare / at.lam - float(priced_rows @ solved_rows)
     missed = D * (mass[:, None] * (problem.given.T @ theta_miss))
     return Factors(D, B, cho, J, p, missed, pushed, priced, priced_rows, solved_rows, weight)
+
+
+def _cholesky(schur: Floats, sums: Floats) -> Any:
+    """Factors of the Schur complement, with a little more on the diagonal where rounding made it indefinite."""
+    import scipy.linalg as linalg
+
+    here = np.arange(len(sums))
+    for extra in (0.0, 1e-10, 1e-7, 1e-4):
+        schur[here, here] += extra * sums
+        try:
+            return linalg.cho_factor(schur, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+    raise np.linalg.LinAlgError
 
 
 def _small(B: Floats, values: Floats) -> Floats:
@@ -326,9 +334,15 @@ def run(
                     best, best_K = value, K
             if best - max(bound, 0.0) <= tol or late:
                 break
-        step = direction(problem, at, factorise(problem, at, misses[2]), misses, gap)
-        primal, dual = (REACH * a for a in lengths(at, step))
-        primal, dual = min(primal, 2 * dual), min(dual, 2 * primal)
+        try:
+            step = direction(problem, at, factorise(problem, at, misses[2]), misses, gap)
+            primal, dual = (REACH * a for a in lengths(at, step))
+            primal, dual = min(primal, 2 * dual), min(dual, 2 * primal)
+        except np.linalg.LinAlgError:  # the end of double precision: what is certified so far stays
+            primal = nan
+        if not (np.isfinite(primal) and np.isfinite(dual)):
+            stuck = MOST_STEPS
+            continue
         stuck = stuck + 1 if primal < 1e-3 else 0
         at = moved(at, step, primal, dual)
     took = {"steps": steps, "seconds": time.perf_counter() - began}

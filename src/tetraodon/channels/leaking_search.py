@@ -10,10 +10,11 @@ import numpy as np
 from . import columns, interior, mirror, zero
 from .attainable import Unreachable, best_constant, constant
 from .interior import Point
-from .lower_bound import LN2, Floats, Ints, Problem, Solved, leaked, solved, within
+from .lower_bound import LN2, Floats, Ints, Problem, Solved, gains, leaked, solved, within
 
 MOST_ROWS = 4000  # beyond, and beyond as many secrets, the first-order method
 MOST_SECRETS = 24
+SPECK = 1e-12  # mass of a row or secret that no channel's leakage depends on
 MOST_WORK = 10**8  # rows² · outputs up to which the cheapest channel without leakage is looked for
 BACK = 0.03  # bits: how far from the last optimum the next one's search begins
 FAINT = 1e-6  # of the mass: outputs given more rarely are left out where that costs next to nothing
@@ -64,11 +65,39 @@ def follow(
     elif problem.budget - least <= 1e-9 * (spent - least):
         return Trail(problem, _forced(problem), [])
     else:
-        trail = _optimised(problem, shape, cells, tol_bits, max_seconds, last)
+        trail = _solid(problem, shape, cells, tol_bits, max_seconds, last)
         if trail.found.bound <= 0 and W * W * Z <= MOST_WORK:
             return replace(trail, found=_silent(problem, trail.found))
         return trail
     return Trail(problem, solved(problem, K, every, prior, 0.0, steps=0, seconds=0.0), [])
+
+
+def _solid(
+    problem: Problem,
+    shape: tuple[int, int] | None,
+    cells: Ints,
+    tol_bits: float,
+    max_seconds: float,
+    last: Trail | None,
+) -> Trail:
+    """Rows and secrets of next to no mass are left out of the search, and given what suits them afterwards."""
+    rows, secrets = problem.mass > SPECK, problem.prior > SPECK
+    if rows.all() and secrets.all():
+        return _optimised(problem, shape, cells, tol_bits, max_seconds, last)
+    joint = problem.joint[np.ix_(secrets, rows)]
+    part = Problem.of(joint / joint.sum(), problem.cost[rows], problem.budget)
+    trail = follow(part, shape, cells[rows], tol_bits, max_seconds, last)
+    found = trail.found
+    log_ratio = np.zeros((len(secrets), problem.cost.shape[1]))
+    log_ratio[secrets] = found.log_ratio
+    priced = gains(problem.given, log_ratio) + found.multiplier * problem.cost
+    K = np.zeros((len(rows), len(found.columns)))
+    K[np.arange(len(rows)), priced[:, found.columns].argmin(1)] = 1.0
+    K[rows] = found.K
+    whole = solved(
+        problem, K, found.columns, log_ratio, found.multiplier, steps=found.steps, seconds=found.seconds
+    )
+    return Trail(part, whole, trail.passed)
 
 
 def _optimised(
