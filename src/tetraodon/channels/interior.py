@@ -25,6 +25,7 @@ from .lower_bound import LN2, Floats, Problem, Solved, best_bound, gains, leaked
 
 REACH = 0.97  # share of the way to the border that a step may go
 CORRECTIONS = 8
+BLOCKED = 0.15  # a step shorter than that gives way to one towards the centre
 MOST_STEPS = 250
 CHUNK = 4_000_000  # numbers in one block of the Schur complement's factor
 
@@ -259,13 +260,30 @@ def direction(
     many steps as a target that the affine step alone would suggest.
     """
     mu = gap / (at.K.shape[1] + 1)
-    KS, budget_product = at.K * at.S, at.lam * at.spare
-    guess = newton(problem, at, f, misses, -KS, -budget_product)
+    products = at.K * at.S, at.lam * at.spare
+    guess = newton(problem, at, f, misses, -products[0], -products[1])
     a = min(lengths(at, guess))
     left = complementarity(problem, moved(at, guess, a, a))
     aim = min(max((left / gap) ** 3, 1e-4), 0.5) * mu
-    target = aim - KS - np.clip(a * a * guess.K * guess.S, -3 * mu, 3 * mu)
-    spare_target = aim - budget_product - a * a * guess.lam * guess.spare
+    target = aim - products[0] - np.clip(a * a * guess.K * guess.S, -3 * mu, 3 * mu)
+    spare_target = aim - products[1] - a * a * guess.lam * guess.spare
+    step, a = _corrected(problem, at, f, misses, target, spare_target, aim)
+    if a < BLOCKED:
+        aim = 0.9 * mu
+        step, a = _corrected(problem, at, f, misses, aim - products[0], aim - products[1], aim)
+    return step
+
+
+def _corrected(
+    problem: Problem,
+    at: Point,
+    f: Factors,
+    misses: tuple[Floats, float, Floats],
+    target: Floats,
+    spare_target: float,
+    aim: float,
+) -> tuple[Step, float]:
+    """Newton's step to a target and Gondzio's corrections: products that a longer step would send astray are pulled back."""
     step = newton(problem, at, f, misses, target, spare_target)
     a = min(lengths(at, step))
     for _ in range(CORRECTIONS):
@@ -279,7 +297,7 @@ def direction(
         if b < a + 0.01 * (wish - a):
             break
         a, step, target = b, tried, other
-    return step
+    return step, a
 
 
 def solve(
