@@ -32,24 +32,23 @@ class Instance:
 
     Attributes:
         joint: P(secret, value), shape (secrets, cells).
-        cost: distances in metres, shape (cells, cells).
         held: cells that some secret takes; peers are given these rows alone, as ours are.
     """
 
     name: str
     domain: td.Domain
     joint: np.ndarray
-    cost: np.ndarray
     held: np.ndarray
 
     @property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The joint table and the cost of the rows with mass."""
-        return self.joint[:, self.held], self.cost[self.held]
+        """The joint table of the rows with mass, and their distances from all cells, in metres."""
+        every = np.arange(self.domain.size)
+        return self.joint[:, self.held], Geometry(self.domain).between(None, self.held[:, None], every)
 
 
 def _instance(name: str, domain: td.Domain, joint: np.ndarray) -> Instance:
-    return Instance(name, domain, joint, Geometry(domain).matrix(None), np.flatnonzero(joint.sum(axis=0)))
+    return Instance(name, domain, joint, np.flatnonzero(joint.sum(axis=0)))
 
 
 def square(n: int) -> Instance:
