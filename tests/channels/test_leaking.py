@@ -141,7 +141,8 @@ def test_wide_square(budget: int) -> None:
     check(channel, joint, WIDE[budget], slack=6e-5)
 
 
-def test_pricing_certifies_every_output() -> None:
+def test_pricing_certifies_every_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DIRECT", 100)
     joint, grid = square(20)
     rows = np.flatnonzero(joint.sum(0) > 0)
     cost = least_leaking(joint, distortion=300, domain=grid).certificate.arrays["cost"]
@@ -223,7 +224,8 @@ def test_curve_is_decreasing_and_convex() -> None:
         assert alone.leakage(joint) == pytest.approx(point.leakage, abs=2e-5)
 
 
-def test_curve_on_many_outputs_starts_from_its_neighbour() -> None:
+def test_curve_on_many_outputs_starts_from_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DIRECT", 100)
     joint, grid = square(20)
     for point in curve(joint, distortions=[60, 90], domain=grid):
         best = GOLDEN[20, int(point.distortion)][0]
@@ -339,7 +341,8 @@ def test_many_secrets_are_left_to_the_first_order_method() -> None:
 
 
 @pytest.mark.parametrize("n", [10, 20])
-def test_without_time_the_gap_is_honest(n: int) -> None:
+def test_without_time_the_gap_is_honest(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DIRECT", 100)
     joint, grid = square(n)
     channel = least_leaking(joint, distortion=90, domain=grid, max_seconds=0.0)
     proof = channel.certificate
@@ -348,7 +351,8 @@ def test_without_time_the_gap_is_honest(n: int) -> None:
     assert channel.distortion(joint.sum(0)) <= 90
 
 
-def test_a_line_of_many_values() -> None:
+def test_a_line_of_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "DIRECT", 100)
     at = np.arange(310.0)
     joint = np.stack([np.exp(-(((at - c) / s) ** 2)) for c, s in ((60, 30), (200, 50), (280, 10))])
     joint[:, 150:170] = 0
