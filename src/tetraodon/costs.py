@@ -24,7 +24,7 @@ from .errors import LedgerError, Unsupported
 from .queries import query_from_spec
 from .sensitivity import rows
 from .sensitivity.joint import Joint
-from .sensitivity.ratios import Lengths, Listed, Ratios
+from .sensitivity.ratios import Listed, Ratios
 from .sensitivity.rows import Layer
 from .sensitivity.stack import Term
 from .workload import resolve
@@ -96,7 +96,7 @@ def _lists(value: Any) -> Any:
 
 def _numbers(layer: Layer) -> int:
     if isinstance(layer, Ratios):
-        return layer.apart.table.size if isinstance(layer.apart, Listed) else 0
+        return layer.apart.table.size
     if isinstance(layer, Joint):
         return sum(f.size for f in layer.factors)
     return layer.matrix.size if isinstance(layer, rows.Matrix) else 0
@@ -115,18 +115,9 @@ def _layer_spec(layer: Layer) -> dict[str, Any]:
     elif isinstance(layer, Joint):
         values = np.concatenate([f.ravel() for f in layer.factors])
         told = {"joint": [list(f.shape) for f in layer.factors]} | _arrays(values=values)
-    elif isinstance(layer, Ratios) and isinstance(layer.apart, Listed):
+    elif isinstance(layer, Ratios):
         upper = np.triu_indices(layer.size, 1)
         told = {"ratios": list(layer.shape)} | _arrays(values=layer.apart.table[upper])
-    elif isinstance(layer, Ratios) and isinstance(layer.apart, Lengths):
-        apart = layer.apart
-        told = {
-            "lengths": list(layer.shape),
-            "grid": list(apart.shape),
-            "sides": list(apart.sides),
-            "rate": apart.rate,
-            "unit": apart.unit,
-        }
     else:
         raise Unsupported(f"ledger: rows of the kind {type(layer).__name__} cannot be kept.")
     return told | {"weight": layer.weight}
@@ -142,7 +133,7 @@ def _layer(told: Mapping[str, Any]) -> Layer:
         return rows.Ranges(_whole(told["ranges"]), _array(told, "lows"), _array(told, "highs"), weight)
     if "joint" in told:
         return _joint(told, weight)
-    if "ratios" in told or "lengths" in told:
+    if "ratios" in told:
         return _ratios(told, weight)
     values, (count, size) = _array(told, "values"), map(_whole, told["matrix"])
     assert values is not None
@@ -161,15 +152,6 @@ def _joint(told: Mapping[str, Any], weight: int) -> Joint:
 
 
 def _ratios(told: Mapping[str, Any], weight: int) -> Ratios:
-    if "lengths" in told:
-        rows_, columns = map(_whole, told["grid"])
-        height, width = map(Fraction, told["sides"])
-        shape = tuple(map(_whole, told["lengths"]))
-        return Ratios(
-            shape,
-            Lengths((rows_, columns), (height, width), Fraction(told["rate"]), Fraction(told["unit"])),
-            weight,
-        )
     shape = tuple(map(_whole, told["ratios"]))
     size, values = prod(shape), _array(told, "values")
     upper = np.triu_indices(size, 1)

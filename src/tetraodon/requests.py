@@ -19,7 +19,7 @@ from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.strategy import Strategy
 from .policy import Policy, digest
 from .pricing import candidates, price
-from .queries import Query
+from .queries import Histogram, Query
 from .release import Priced, Release
 from .rows.query import Rows
 from .rows.release import RowRelease
@@ -152,19 +152,36 @@ def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest
     for at, request in enumerate(requests):
         try:
             found.append(_price(policy, request))
-            _check_needs(found[-1], names[:at])
+            _check_rows(found[-1], requests[:at])
         except SpecificationError as error:
             raise type(error)(f"release {request.name!r}: {error}") from None
     return found
 
 
-def _check_needs(priced: PricedRequest, earlier: Sequence[str]) -> None:
-    """Priors come from answers that the same run has drawn before."""
-    for name in priced.strategy.needs if isinstance(priced.strategy, RowStrategy) else ():
-        if name not in earlier:
-            raise SpecificationError(
-                f"channel.prior: takes the answer {name!r}, which must be an earlier release of the same run."
-            )
+def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
+    """Priors come from histograms that the same run has drawn before; a run uses a store of permanent answers once."""
+    strategy = priced.strategy
+    if not isinstance(strategy, RowStrategy):
+        return
+    before = {request.name: request.query for request in earlier}
+    for part in strategy.parts:
+        for name in part.declared.needs if part.declared is not None else ():
+            if name not in before:
+                raise SpecificationError(
+                    f"channel.prior: takes the answer {name!r}, which must be an earlier release of the same run."
+                )
+            query = before[name]
+            whole = isinstance(query, Histogram) and not (query.by or query.where or query.bins)
+            if not whole or set(query.attributes) != set(part.names):
+                raise SpecificationError(
+                    f"channel.prior: {name!r} must be a histogram of {', '.join(part.names)}, without by, where and bins."
+                )
+    lasting = strategy.query.permanent
+    stores = [q.permanent.store for q in before.values() if isinstance(q, Rows) and q.permanent is not None]
+    if lasting is not None and lasting.store in stores:
+        raise SpecificationError(
+            "permanent.store: serves an earlier release of this run; give each a store of its own."
+        )
 
 
 def _price(policy: Policy, request: Request) -> PricedRequest:

@@ -37,7 +37,7 @@ from .requests import (
 from .rows.lasting import charged_once
 from .rows.planning import RowPlan
 from .rows.query import Rows
-from .rows.release import RowRelease, drawn, joint_counts
+from .rows.release import RowRelease, check_persons, drawn, joint_counts
 from .rows.strategy import RowStrategy
 from .rows.strategy import priced as priced_rows
 from .table import Counts, Table
@@ -232,6 +232,7 @@ class Session:
             for p in priced:
                 counts = self.table.counts(*p.strategy.domain.names)
                 if isinstance(p.strategy, RowStrategy):
+                    check_persons(self.table, p.strategy)
                     joints = joint_counts(self.table, p.strategy)
                     tables.append(((p.strategy.fitted(joints), joints), counts.total))
                     continue
@@ -239,7 +240,9 @@ class Session:
                 tables.append((p.strategy.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
             releases: dict[str, Release | RowRelease] = {}
-            for p, reserve, (table, total), row in zip(priced, reserves, tables, rows, strict=True):
+            for p, charge, reserve, (table, total), row in zip(
+                priced, charges, reserves, tables, rows, strict=True
+            ):
                 name = p.request.name
                 if isinstance(p.strategy, RowStrategy):
                     strategy, joints = table
@@ -247,7 +250,10 @@ class Session:
                     told = drawn(self.table, made)
                     shown = p.request.publishes_evidence
                     used = {n: releases[n] for n in made.needs}
-                    releases[name] = RowRelease(name, made, told, total, row, context, joints, shown, used)
+                    more = tuple(str(d) for d in charge.disclosures if d not in made.disclosed())
+                    releases[name] = RowRelease(
+                        name, made, told, total, charge.loss, row, context, joints, shown, used, more
+                    )
                     continue
                 found = answers(p.strategy, p.strategy.observe(table, total, reserve))
                 releases[name] = Release(name, p.strategy, found, total, p.considered, row, context)

@@ -268,16 +268,16 @@ def test_a_failure_while_drawing_keeps_nothing(store: Permanent) -> None:
         raise Refused("noise: the operating system gives no randomness; nothing was released.")
 
     with pytest.raises(Refused, match="no randomness"):
-        store.settled("1", [UNIFORM], ["ann"], broken)
+        store.settled("1", fingerprint([UNIFORM]), ["ann"], broken)
     assert store.epochs == ()
-    assert store.settled("1", [UNIFORM], ["ann"], lambda new: new + 5).tolist() == [5]
-    assert store.settled("1", [UNIFORM], ["bob", "ann"], lambda new: new + 7).tolist() == [7, 5]
+    assert store.settled("1", fingerprint([UNIFORM]), ["ann"], lambda new: new + 5).tolist() == [5]
+    assert store.settled("1", fingerprint([UNIFORM]), ["bob", "ann"], lambda new: new + 7).tolist() == [7, 5]
 
 
 @pytest.mark.parametrize(("epoch", "ids"), [("", ["a"]), (2025, ["a"]), ("1", ["a", "a"])])
 def test_epochs_are_named_and_ids_come_once(store: Permanent, epoch: Any, ids: list[str]) -> None:
     with pytest.raises(SpecificationError):
-        store.settled(epoch, [UNIFORM], ids, lambda new: new)
+        store.settled(epoch, fingerprint([UNIFORM]), ids, lambda new: new)
 
 
 def test_two_at_once_agree(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_two_at_once_agree(tmp_path: Path) -> None:
 
         with Permanent.open(path) as store:
             gate.wait()
-            told.append(store.settled("1", [UNIFORM], ids, draw).tolist())
+            told.append(store.settled("1", fingerprint([UNIFORM]), ids, draw).tolist())
 
     threads = [threading.Thread(target=ask, args=(mark,)) for mark in range(4)]
     for thread in threads:

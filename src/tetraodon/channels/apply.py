@@ -31,7 +31,7 @@ from ..noise import shuffled
 from ..table import Table
 from .channel import Channel
 from .outputs import Output, narrow, taken
-from .permanent import Permanent
+from .permanent import Permanent, fingerprint
 
 if TYPE_CHECKING:
     import pyarrow
@@ -342,7 +342,8 @@ def _lasting(
     def draw(new: Ints) -> Ints:
         return np.asarray(np.ravel_multi_index(tuple(run.draw(asked[new])), run.sizes), dtype=np.int64)
 
-    joint = lasting.store.settled(lasting.epoch, [target.channel for target in run.targets], ids, draw)
+    laws = fingerprint([target.channel for target in run.targets], lasting.ident)
+    joint = lasting.store.settled(lasting.epoch, laws, ids, draw)
     parts = zip(np.unravel_index(joint, run.sizes), run.sizes, strict=True)
     return [*(part.astype(narrow(size))[person] for part, size in parts), *run.beside(cells)], beside
 

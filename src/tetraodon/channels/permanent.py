@@ -128,14 +128,28 @@ class Permanent:
             found = self._connection.execute("SELECT 1 FROM marks WHERE mark = ?", (mark,)).fetchone()
         return found is not None
 
-    def settled(
-        self, epoch: str, channels: Sequence[Channel], ids: Sequence[str], draw: Callable[[Ints], Ints]
-    ) -> Ints:
+    def admits(self, epoch: str, laws: str) -> None:
+        """Refuse an epoch that has answers of other channels, or of persons told apart by another column.
+
+        Args:
+            laws: ``fingerprint`` of the channels and the column of ids.
+        """
+        with self._sealed():
+            held = self._connection.execute(
+                "SELECT channels FROM epochs WHERE epoch = ?", (epoch,)
+            ).fetchone()
+        if held is not None and held[0] != laws:
+            raise Refused(
+                f"{self._name}: this epoch has answers of other channels, or by another column of ids; use the same ones, or "
+                "begin another epoch, which is charged anew. Nothing was drawn."
+            )
+
+    def settled(self, epoch: str, laws: str, ids: Sequence[str], draw: Callable[[Ints], Ints]) -> Ints:
         """The answer of each id in an epoch: the one it has, or, if it has none, one drawn now and kept.
 
         Args:
             epoch: a public name of the time, such as "2025". It must not depend on the data.
-            channels: what the answers were drawn from; the same ones for a whole epoch.
+            laws: ``fingerprint`` of the channels that answers are drawn from and of the column of ids; the same for a whole epoch.
             ids: each once.
             draw: gives new answers, as numbers from 0 to 2^63 − 1, for these places in ``ids``.
         Returns:
@@ -149,20 +163,15 @@ class Permanent:
             raise SpecificationError('epoch: a text, such as "2025".')
         if len(set(ids)) < len(ids):
             raise SpecificationError("permanent: an id comes twice.")
-        made = fingerprint(channels)
         hashes = [self._hash(i) for i in ids]
         found = np.zeros(len(ids), dtype=np.int64)
         with self._sealed(), _locked(self._connection):
+            self.admits(epoch, laws)
             held = self._connection.execute(
                 "SELECT channels FROM epochs WHERE epoch = ?", (epoch,)
             ).fetchone()
-            if held is not None and held[0] != made:
-                raise Refused(
-                    f"{self._name}: this epoch has answers of other channels; use the same ones, or begin another epoch, "
-                    "which is charged anew. Nothing was drawn."
-                )
             if held is None:
-                self._connection.execute("INSERT INTO epochs VALUES (?, ?)", (epoch, made))
+                self._connection.execute("INSERT INTO epochs VALUES (?, ?)", (epoch, laws))
             new = []
             for at, who in enumerate(hashes):
                 row = self._connection.execute(
@@ -214,6 +223,12 @@ def _made(file: Path) -> bool:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         return True
     except FileExistsError:
+        if not file.is_file():
+            raise OutputError(
+                f"{file}: is there already and no file; name another one for permanent answers."
+            ) from None
+        if file.stat().st_size and file.read_bytes()[:15] != b"SQLite format 3":
+            raise DataError(f"{file.name}: is no file of permanent answers; name another one.") from None
         if os.name == "posix" and file.stat().st_mode & 0o077:
             raise Refused(f"{file.name}: others than its owner may read it; chmod 600 {file.name}.") from None
         return False
@@ -233,8 +248,11 @@ def _locked(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def fingerprint(channels: Sequence[Channel]) -> str:
+def fingerprint(channels: Sequence[Channel], ident: str = "") -> str:
     """SHA-256 of the laws and outputs of channels: equal only if their answers mean the same and have the same law.
+
+    Args:
+        ident: the column that tells persons apart, which answers are remembered by.
 
     >>> from ..attributes import Categorical
     >>> from ..domain import Domain
@@ -243,7 +261,7 @@ def fingerprint(channels: Sequence[Channel]) -> str:
     >>> fingerprint([one]) == fingerprint([one]), fingerprint([one]) == fingerprint([two])
     (True, False)
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(ident.encode())
     for channel in channels:
         told: dict[str, Any] = {
             "domain": channel.domain.to_spec(),

@@ -116,6 +116,8 @@ class Table:
                 or (len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= limit))
             ):
                 raise SpecificationError("channel: the table's rows and columns do not fit each other.")
+        if (np.diff(columns) <= 0).any():
+            raise SpecificationError("channel: columns name different outputs, in ascending order.")
         if not np.isfinite(told).all() or (told < 0).any() or ((told > 0) & (told < LEAST)).any():
             raise SpecificationError(
                 "channel: every probability must be 0 or a positive number that keeps its digits."

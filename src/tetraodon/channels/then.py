@@ -89,7 +89,11 @@ class Then:
         return self.second.n_outputs
 
     def rows(self, cells: Ints) -> Floats:
-        return self.second.push(self.first.rows(cells))
+        told = self.first.rows(cells)
+        if self.second.n_inputs * self.second.n_outputs > LARGEST:
+            return self.second.push(told)
+        # Sums of positive products lose no digits of small entries, as a Fourier transform would.
+        return told @ self.second.rows(np.arange(self.second.n_inputs))
 
     def push(self, joint: Floats) -> Floats:
         return self.second.push(self.first.push(joint))
@@ -117,6 +121,8 @@ class Then:
 def _processed(law: Law, first: Law, a: Ints, b: Ints) -> Floats:
     """The first law's losses, or the smaller ones of the whole where its rows are worth working out."""
     bound = first.losses(a, b)
+    if isinstance(law, Then) and not _is_safe(law):
+        return bound
     cells = np.unique(np.concatenate([a, b]))
     if len(cells) * law.n_outputs > LARGEST or len(a) * law.n_outputs > 64 * LARGEST:
         return bound
@@ -133,6 +139,20 @@ def _processed(law: Law, first: Law, a: Ints, b: Ints) -> Floats:
         found[at : at + step] = np.where(np.isnan(apart), 0.0, apart).max(axis=1)
     # Sums of up to 2^22 positive doubles are right to 2^-30.
     return np.minimum(bound, found + MARGIN + 2.0**-30)
+
+
+def _is_safe(law: Then) -> bool:
+    """Whether products of entries are worth working out: not where they could vanish, or come from a Fourier transform."""
+    first, second = law.first, law.second
+    if max(first.n_inputs * first.n_outputs, second.n_inputs * second.n_outputs) > LARGEST:
+        return False
+    if (isinstance(first, Then) and not _is_safe(first)) or (isinstance(second, Then) and not _is_safe(second)):
+        return False
+    least = 1.0
+    for each in (first, second):
+        told = each.rows(np.arange(each.n_inputs))
+        least *= float(told[told > 0].min())
+    return least > 1e-280
 
 
 def _expected(law: Law, prior: Floats, metric: object, place: Geometry) -> float:

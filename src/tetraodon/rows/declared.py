@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,7 +31,7 @@ KEYS = {
     "least-leaking": ("secret", "distortion", "prior", "metric", "source", "leakage", "tolerance", "seconds"),
     "file": ("path", "remap"),
 }
-PLANAR = ("planar-geometric", "planar-laplace")
+SHORT = 64
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class Declared:
     def to_spec(self) -> dict[str, Any]:
         """A plain JSON-ready form."""
         return {"kind": self.kind} | {name: thawed(value) for name, value in self.options}
+
+    def public_spec(self) -> dict[str, Any]:
+        """The same with the numbers of private priors withheld, and those of long public ones named by their digest."""
+        told = self.to_spec()
+        if isinstance(told.get("remap"), Mapping):
+            told["remap"] = _withheld(dict(told["remap"]))
+        return _withheld(told)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -93,6 +101,11 @@ class Declared:
         Raises:
             SpecificationError: a secret that is no attribute or is replaced itself, a distance in another unit.
         """
+        for metric in (self.told.get("metric"), self._remap.get("metric")):
+            found = _metric(metric)
+            if found is not None:
+                first = np.zeros(1, dtype=np.int64)
+                Geometry(domain).between(found, first, first)
         if self.kind != "least-leaking":
             return
         _length(self.told["distortion"], domain)
@@ -128,6 +141,8 @@ class Declared:
         from .. import channels
 
         told = self.told
+        if epsilon is None and self.kind in (*BY_FORMULA, "least-distortion"):
+            raise SpecificationError(f"epsilon: is missing; a {self.kind} channel is made for one.")
         made: Channel
         if self.kind == "file":
             try:
@@ -194,6 +209,16 @@ class Declared:
         return told, _source(prior, source)
 
 
+def _withheld(told: dict[str, Any]) -> dict[str, Any]:
+    prior = told.get("prior")
+    if isinstance(prior, list):
+        if _source(prior, told.get("source")) == "private":
+            told["prior"] = {"withheld": "private"}
+        elif len(prior) > SHORT:
+            told["prior"] = {"withheld": hashlib.sha256(",".join(map(str, prior)).encode()).hexdigest()}
+    return told
+
+
 def _source(prior: Any, source: Any) -> str:
     if isinstance(prior, Mapping) and "answer" in prior:
         return "released"
@@ -238,7 +263,8 @@ def declared_from_spec(spec: Mapping[str, Any], where: str, folder: Path | None 
     if not isinstance(kind, str) or kind not in KINDS:
         if isinstance(kind, str):
             raise unknown(f"{where}.kind", "kind of channel", kind, KINDS)
-        raise SpecificationError(f"{where}.kind: is missing; one of {', '.join(KINDS)}.")
+        given = "is missing" if kind is None else f"a text, not {kind_of(kind)}"
+        raise SpecificationError(f"{where}.kind: {given}; one of {', '.join(KINDS)}.")
     allowed = KEYS.get(kind, ("remap",))
     for key in told:
         if key not in allowed:
@@ -268,13 +294,34 @@ def _check(kind: str, told: Mapping[str, Any], where: str) -> None:
             )
         if told.get("leakage", "information") not in ("information", "bayes"):
             raise SpecificationError(f"{where}.leakage: 'information' or 'bayes'.")
+    for key in ("tolerance", "seconds"):
+        if key in told and not 0 < exact(told[key], f"{where}.{key}") < 10**9:
+            raise SpecificationError(f"{where}.{key}: a number above 0.")
+    _check_prior(told.get("prior"), f"{where}.prior")
     if "source" in told and told["source"] not in SOURCES[1:]:
         raise SpecificationError(f"{where}.source: 'public', 'released', 'disjoint' or 'private'.")
     if "remap" in told:
         remap = table(told["remap"], f"{where}.remap", "a table such as { prior = 'uniform' }")
+        _check_prior(remap.get("prior"), f"{where}.remap.prior")
         for key in remap:
             if key not in ("prior", "source", "metric"):
                 raise unknown(f"{where}.remap", "key", key, ["prior", "source", "metric"])
+
+
+def _check_prior(prior: Any, where: str) -> None:
+    """Refuse what is neither a word, nor numbers, nor the name of an answer."""
+    if isinstance(prior, list | tuple):
+        if any(not 0 <= exact(v, where) < 10**300 for v in prior):
+            raise SpecificationError(f"{where}: numbers of 0 or more, none beyond 10^300.")
+    elif isinstance(prior, Mapping):
+        if set(prior) != {"answer"} or not isinstance(prior["answer"], str):
+            raise SpecificationError(
+                f"{where}: 'uniform', a list of numbers, a file, or {{ answer = 'name' }}."
+            )
+    elif prior is not None and not isinstance(prior, str):
+        raise SpecificationError(
+            f"{where}: 'uniform', a list of numbers, a file, or {{ answer = 'name' }}, not {kind_of(prior)}."
+        )
 
 
 def _read(told: Any, where: str, folder: Path | None) -> Any:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..exact import show
+from .losses import Part, realised
 from .release import RowRelease
-from .strategy import Part, realised, words_of
+from .strategy import words_of
 
 
 def entry_of(

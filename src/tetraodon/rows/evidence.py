@@ -22,7 +22,7 @@ from ..channels.channel import Channel
 from ..channels.geometry import Floats, Geometry, distances, unit_of
 from ..channels.priors import joint_of, prior_of, source_of
 from ..channels.rate import at_distortion
-from ..channels.words import Attacker, attacker, evidence_words
+from ..channels.words import Attacker, attacker, certified_words, evidence_words, proved_words
 from ..errors import Refused, SpecificationError, TetraodonError
 from ..leakage.measures import information
 from ..metrics import Discrete, Metric
@@ -49,6 +49,7 @@ def evidence(
     people: str | None = None,
     points: int = 8,
     seconds: float = 20.0,
+    epsilon: Fraction | float | None = None,
 ) -> dict[str, Any]:
     """The entry "evidence" of a channel in a manifest, in plain values.
 
@@ -65,6 +66,7 @@ def evidence(
         people: what the secrets are, in the plural.
         points: of every curve.
         seconds: for the certified curve; after them it has fewer points, or wider gaps, which its bounds show.
+        epsilon: what the channel realises along the secrets of the release, for the words; what it was asked to keep, unless given.
 
     Returns:
         ``prior`` (words), ``distortion``, ``unit``, ``used_outputs`` (of probability 10^-6 at least), ``leakage`` (bits and
@@ -103,7 +105,9 @@ def evidence(
         "used_outputs": int((channel.law.push(law[None, :])[0] >= USED).sum()),
         "leakage": None if seen is None else seen.figures(),
         "certificate": None if channel.certificate is None else _certificate(channel.certificate),
-        "words": [] if seen is None else seen.words(channel, source, (distortion, unit)),
+        "words": [proved_words(channel, epsilon), certified_words(channel.certificate)]
+        if seen is None
+        else seen.words(channel, source, (distortion, unit), epsilon),
         "curve": _curves(channel, table, law, metric, points, seconds),
         "rows": _rows(channel, law),
     }
@@ -141,10 +145,16 @@ class _Secrets:
             "secrets": found.secrets,
         }
 
-    def words(self, channel: Channel, source: str, distortion: tuple[float, str | None]) -> list[str]:
+    def words(
+        self,
+        channel: Channel,
+        source: str,
+        distortion: tuple[float, str | None],
+        epsilon: Fraction | float | None,
+    ) -> list[str]:
         if source == "none":
             source = "public"
-        return evidence_words(channel, self.joint, source, self.people, distortion=distortion)
+        return evidence_words(channel, self.joint, source, self.people, epsilon, distortion)
 
 
 def _secrets(

@@ -28,7 +28,9 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
     if lasting is None or charge.loss.is_zero or len(made) < len(channels):
         return charge
     with Store.open(Path(lasting.store)) as store:
-        told = {"store": store.identity, "epoch": lasting.epoch, "laws": fingerprint(made)}
+        laws = fingerprint(made, lasting.id)
+        store.admits(lasting.epoch, laws)
+        told = {"store": store.identity, "epoch": lasting.epoch, "laws": laws}
         held = [e for e in entries if _same(e.charge, charge, told)]
         last = dict(_spec(held[-1].charge.mechanism)["permanent"])["mark"] if held and held[-1].charge else ""
         known = bool(last) and store.has(str(last))

@@ -13,7 +13,8 @@ from ..metrics import Discrete
 from ..release import number
 from ..sensitivity import Sensitivity
 from .declared import metric_of
-from .strategy import RowStrategy, realised, words_of
+from .losses import realised
+from .strategy import RowStrategy, words_of
 
 MEASURED = "no proved bound: what leaks is measured on these rows alone"
 

@@ -13,8 +13,8 @@ from ..files import sha256
 from .declared import metric_of
 from .entry import entry_of
 from .evidence import evidence
+from .losses import Part
 from .release import RowRelease
-from .strategy import Part
 
 
 def targets(release: RowRelease) -> dict[int, str]:
@@ -42,24 +42,27 @@ def row_entry(release: RowRelease, stage: Path, files: Mapping[str, Mapping[str,
     for at, part in enumerate(release.strategy.parts):
         assert part.channel is not None
         if not part.channel.is_private or release.publishes_evidence:
-            told[at] = _evidence(release, part, part.channel)
+            told[at] = _evidence(release, at, part, part.channel)
     return entry_of(release, found, told, saved)
 
 
-def _evidence(release: RowRelease, part: Part, channel: Channel) -> dict[str, Any]:
+def _evidence(release: RowRelease, at: int, part: Part, channel: Channel) -> dict[str, Any]:
     declared = part.declared
     metric = metric_of(declared, part.domain)
+    epsilon = channel.epsilon(part.secrets) if release.guarantee == "proved" else None
     if declared is not None and declared.is_of_rows:
         secret = str(declared.told["secret"])
-        joint = np.asarray(release.joints[secret])
-        return evidence(
+        joint = np.asarray(release.joints[at])
+        found = evidence(
             channel, joint=joint, source="private", metric=metric, secret=secret, people=f"values of {secret}"
         )
-    prior = (
-        next((release.answers[name] for name in declared.needs if name in release.answers), None)
-        if declared
-        else None
-    )
-    return evidence(
-        channel, prior=prior, source=channel.source if prior is not None else "public", metric=metric
-    )
+    else:
+        names = [n for n in declared.needs if n in release.answers] if declared else []
+        prior = release.answers[names[0]] if names else None
+        source = channel.source if names else "public"
+        found = evidence(channel, prior=prior, source=source, metric=metric, epsilon=epsilon)
+    if release.guarantee == "measured" and found["words"] and not channel.is_private:
+        found["words"][0] = (
+            "Nothing is proved: the release was asked for without a bound, and charged nothing."
+        )
+    return found

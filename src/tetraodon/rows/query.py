@@ -123,9 +123,10 @@ class Rows(Query):
         if self.keep:
             spec["keep"] = list(self.keep)
         if isinstance(self.channel, Declared):
-            spec["channel"] = self.channel.to_spec()
+            spec["channel"] = self.channel.public_spec()
         elif self.channel is not None:
-            spec["channel"] = {"given": [c.digest for c in self.channel]}
+            # The digest of a channel that is a function of rows would let anybody who guesses them make sure.
+            spec["channel"] = {"given": ["private" if c.is_private else c.digest for c in self.channel]}
         if self.rows_per_person != 1:
             spec["rows_per_person"] = self.rows_per_person
         return spec | ({} if self.permanent is None else {"permanent": self.permanent.to_spec()})
@@ -153,7 +154,7 @@ def rows_from_spec(spec: Mapping[str, Any], where: str) -> Rows:
     rest = dict(spec)
     body = listed(rest.pop("rows"), f"{where}.rows", "a list of attributes")
     channel = rest.pop("channel", None)
-    if isinstance(channel, Mapping) and "given" in channel:
+    if isinstance(channel, Mapping) and ("given" in channel or "withheld" in str(channel)):
         channel = None  # an account only needs to know which attributes it was
     told = {key: rest.pop(key) for key in ("keep", "rows_per_person", "permanent") if key in rest}
     for key in rest:

@@ -36,20 +36,24 @@ class RowRelease:
         total: number of records, public.
         charge: number of the ledger row that holds it.
         context: what the session says about data, policy and budget.
-        joints: joint counts behind channels fitted on these rows, by the secret's name. Private.
+        joints: joint counts behind channels fitted on these rows, by the part's place. Private.
+        spent: what was charged, exactly: nothing for permanent answers that were charged before.
         publishes_evidence: whether what is computed from private rows is written beside the release.
         answers: releases of the same run that channels took priors from, by name.
+        notes: what else the ledger says of it.
     """
 
     name: str
     strategy: RowStrategy
     table: pyarrow.Table
     total: int
+    spent: Loss
     charge: int
     context: Mapping[str, Any]
-    joints: Mapping[str, Any]
+    joints: Mapping[int, Any]
     publishes_evidence: bool = False
     answers: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     considered = ()
 
@@ -74,18 +78,13 @@ class RowRelease:
         return tuple(p.channel for p in self.strategy.parts if p.channel is not None)
 
     @property
-    def spent(self) -> Loss:
-        """What was charged, exactly."""
-        return self.strategy.spent
-
-    @property
     def cost(self) -> Sensitivity:
         """The exact cost with an edge that attains it."""
         return self.strategy.cost
 
     def disclosures(self) -> list[str]:
         """What left as it is, or without a proved bound."""
-        return self.strategy.disclosed()
+        return [*self.strategy.disclosed(), *self.notes]
 
     def to_arrow(self) -> pyarrow.Table:
         """The published rows."""
@@ -107,18 +106,19 @@ class RowRelease:
         return found
 
     def __repr__(self) -> str:
-        told = self.spent.show() if not self.spent.is_zero else "no proved bound"
+        told = self.spent.show() if self.guarantee == "proved" else "no proved bound"
         return f"RowRelease {self.name!r}: {self.query.title}, {self.mechanism.words}, {told}"
 
 
-def joint_counts(table: Table, strategy: RowStrategy) -> dict[str, Any]:
-    """Joint counts of a secret and a part's values for channels that are fitted on these very rows. Private."""
-    found: dict[str, Any] = {}
-    for part in strategy.parts:
+def joint_counts(table: Table, strategy: RowStrategy) -> dict[int, Any]:
+    """Joint counts of a secret and a part's values, by the part's place, for channels that are fitted on these very rows.
+    Private."""
+    found: dict[int, Any] = {}
+    for at, part in enumerate(strategy.parts):
         if part.declared is not None and part.declared.is_of_rows:
             secret = str(part.declared.told["secret"])
             counts = table.counts(secret, *part.names)
-            found[secret] = _joint(counts, secret, part.domain)
+            found[at] = _joint(counts, secret, part.domain)
     return found
 
 
@@ -132,6 +132,18 @@ def _joint(counts: Counts, secret: str, values: Domain) -> Any:
     at = cells.names.index(secret)
     joint = np.moveaxis(cube, at, 0).reshape(cells.shape[at], values.size).astype(np.float64)
     return joint[joint.sum(axis=1) > 0]
+
+
+def check_persons(table: Table, strategy: RowStrategy) -> None:
+    """Read the column that tells persons apart once, before anything is charged.
+
+    Raises:
+        DataError: there is none, or it is not of texts or whole numbers, or holds nulls.
+    """
+    lasting = strategy.query.permanent
+    if lasting is not None:
+        for _ in table.rows(strategy.query.attributes[0], ident=lasting.id):
+            pass
 
 
 def drawn(table: Table, strategy: RowStrategy) -> pyarrow.Table:

@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf
 from typing import Any
-
-import numpy as np
 
 from ..channels.channel import Channel
 from ..channels.priors import worst
@@ -23,15 +20,13 @@ from ..errors import PolicyError, Refused, SpecificationError, TetraodonError, U
 from ..exact import show
 from ..loss import Loss
 from ..policy import Policy
-from ..queries import Histogram
-from ..secrets import AttributeWise, Edges, Full, Nothing, Partition, Secrets, Within
-from ..sensitivity import Neighbourhood, Sensitivity, Term, describe, rows, stacked
-from ..sensitivity.ratios import INFINITE, PAIRWISE, Lengths, Listed, Ratios
-from ..workload import resolve
+from ..sensitivity import Sensitivity, Term, describe, stacked
+from ..sensitivity.ratios import INFINITE
 from .declared import Declared
+from .losses import STEPS, Part, check_ident, check_kept, keeps, kept_terms, secrets_of, terms, told_apart
 from .query import Rows
 
-STEPS = 2**40  # whole units of an asked ε
+APART = "rows: some output would tell values apart for certain that this policy holds secret."
 CHANNEL = "channel: every edge keeps the asked epsilon"
 ROUNDS = 6
 
@@ -54,25 +49,6 @@ class Replaced:
     def words(self) -> str:
         """The channels in a few words."""
         return "; ".join(dict.fromkeys(self.channels))
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One place with its channel.
-
-    Attributes:
-        names, domain: the attributes that it replaces together.
-        secrets: what the policy says of them.
-        epsilon: what the channel has to keep along every edge; None for none.
-        channel: made, or None where it waits for answers or counts.
-    """
-
-    names: tuple[str, ...]
-    domain: Domain
-    secrets: Secrets
-    epsilon: Fraction | None
-    declared: Declared | None
-    channel: Channel | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +97,7 @@ class RowStrategy:
     @property
     def exact_terms(self) -> tuple[Term, ...]:
         """What leaves as it is."""
-        return _kept(self.query, self.policy)
+        return kept_terms(self.query.keep, self.policy)
 
     @property
     def source(self) -> str:
@@ -133,20 +109,20 @@ class RowStrategy:
         """Earlier answers of the same run that channels take priors from."""
         return tuple(dict.fromkeys(n for p in self.parts if p.declared for n in p.declared.needs))
 
-    def fitted(self, joints: Mapping[str, Any]) -> RowStrategy:
+    def fitted(self, joints: Mapping[int, Any]) -> RowStrategy:
         """The strategy with those channels made that are fitted on the rows themselves.
 
         Args:
-            joints: joint counts of a secret and a part's values, by the secret's name. Private.
+            joints: joint counts of a secret and a part's values, by the part's place. Private.
 
         Raises:
             Refused: there is no such channel; why is a function of the rows and not said.
         """
         made = []
-        for part in self.parts:
+        for at, part in enumerate(self.parts):
             if part.channel is None and part.declared is not None and part.declared.is_of_rows:
                 try:
-                    joint = joints[part.declared.told["secret"]]
+                    joint = joints[at]
                     channel = part.declared.build(part.domain, part.epsilon, part.secrets, {}, joint)
                 except TetraodonError:
                     channel = None
@@ -169,8 +145,7 @@ class RowStrategy:
         for part in self.parts:
             if part.channel is None:
                 assert part.declared is not None
-                channel = part.declared.build(part.domain, part.epsilon, part.secrets, answers)
-                part = replace(part, channel=_checked(channel, part))
+                part = _checked(part.declared.build(part.domain, part.epsilon, part.secrets, answers), part)
             made.append(part)
         return replace(self, parts=tuple(made))
 
@@ -179,6 +154,7 @@ class RowStrategy:
         lines = [
             f"the {name} of every record, in the same row as its replaced values" for name in self.query.keep
         ]
+        lines += dict.fromkeys(line for part in self.parts for line in told_apart(part))
         if self.guarantee == "measured":
             lines.append(
                 f"rows of {', '.join(self.query.attributes)} through a channel without a proved bound"
@@ -222,7 +198,8 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
         raise SpecificationError(
             "rows.channel: is missing; a Channel, or a table such as { kind = 'planar-geometric' }."
         )
-    _check_kept(query, policy)
+    check_kept(query.keep, policy)
+    _check_permanent(query, policy)
     parts = tuple(_part(query, policy, i) for i in range(len(query.columns)))
     private = worst("none", *(source_of_part(p) for p in parts)) == "private"
     if guarantee == "measured":
@@ -248,33 +225,49 @@ def _proved(query: Rows, policy: Policy, loss: Loss, parts: tuple[Part, ...]) ->
     together = 1 if policy.graph.kind == "cartesian" else len(parts)
     epsilon = loss.amount / (query.rows_per_person * together)
     hood = policy.neighbourhood
+    given = not isinstance(query.channel, Declared)
     for _ in range(ROUNDS):
         made = tuple(_made(replace(p, epsilon=epsilon)) for p in parts)
-        terms = _terms(made, policy, query.rows_per_person)
-        if terms is None:
+        if given and hood.is_plain:
+            made = tuple(_held(p, loss, epsilon) for p in made)
+        observed = terms(made, policy, query.rows_per_person)
+        if observed is None:
             if not hood.is_plain:
                 raise Unsupported(
                     "rows: under known counts a channel is priced where it is made from public facts, of up to 2,048 cells."
                 )
             cost, by = Sensitivity(loss.amount, None, CHANNEL), _stated(made, policy, loss.amount)
             return RowStrategy(query, policy, loss, made, cost, (), by)
-        move = stacked(terms, hood)
+        move = stacked(observed, hood)
         if move.value <= loss.amount:
             by = _stated(made, policy, loss.amount) if hood.is_plain else {"any": loss.amount}
             cost = replace(describe(move), value=loss.amount)  # what is charged; the terms say what is lost
-            return RowStrategy(query, policy, loss, made, cost, tuple(terms), by)
+            return RowStrategy(query, policy, loss, made, cost, tuple(observed), by)
         if move.value >= INFINITE // 4 * epsilon / STEPS:
-            raise PolicyError(
-                "rows: some output would tell values apart for certain that this policy holds secret."
-            )
-        if not isinstance(query.channel, Declared):
-            raise SpecificationError(
-                f"rows.epsilon: {show(loss.amount)} is asked, but these channels lose up to "
-                f"{float(move.value) * (1 + 1e-9):.6g} under this policy."
-            )
+            raise PolicyError(APART)
+        if given:
+            raise SpecificationError(_too_little(loss, move.value))
         epsilon *= Fraction(loss.amount) / Fraction(move.value) * (1 - Fraction(1, 2**30))
     raise PolicyError(
         "rows: no epsilon was found that these channels keep under the known counts; use fewer constraints."
+    )
+
+
+def _held(part: Part, loss: Loss, epsilon: Fraction) -> Part:
+    """A given channel's part, if its law, whatever its label says, keeps its share of what is asked."""
+    assert part.channel is not None
+    if keeps(part.channel, part.secrets, epsilon):
+        return replace(part, is_kept=True)
+    found = part.channel.epsilon(part.secrets)
+    if not isinstance(found, Fraction):
+        raise PolicyError(APART)
+    raise SpecificationError(_too_little(loss, found * loss.amount / epsilon))
+
+
+def _too_little(loss: Loss, needed: Fraction | int) -> str:
+    return (
+        f"rows.epsilon: {show(loss.amount)} is asked, but these channels lose up to {float(needed) * (1 + 1e-12):.12g} under this "
+        "policy."
     )
 
 
@@ -307,110 +300,36 @@ def _part(query: Rows, policy: Policy, at: int) -> Part:
     return Part(domain.names, domain, secrets, None, None, channel[at])
 
 
-def secrets_of(policy: Policy, domain: Domain) -> Secrets:
-    """What a policy's secrets say of some attributes alone.
-
-    Raises:
-        Unsupported: secrets over several attributes at once, of which only some are named.
-    """
-    told = policy.secrets
-    if isinstance(told, Full | Nothing) or domain.names == policy.domain.names:
-        return told
-    if isinstance(told, AttributeWise):
-        graphs = dict(told.graphs) or {n: Full() for n in policy.domain.names}
-        return AttributeWise(
-            {n: g for n, g in graphs.items() if n in domain.names} or {domain.names[0]: Nothing()}
-        )
-    on = getattr(told, "on", None)
-    if isinstance(told, Within | Edges | Partition) and on is not None:
-        return told if on in domain.names else Nothing()
-    raise Unsupported(
-        "rows: these secrets speak of several attributes at once; name all of them in one place, such as rows = [['x', 'y']]."
-    )
-
-
 def _made(part: Part) -> Part:
     """The part with its channel, where nothing has to be waited for."""
     declared = part.declared
     if declared is None or declared.needs or declared.is_of_rows:
         return part
-    return replace(part, channel=_checked(declared.build(part.domain, part.epsilon, part.secrets, {}), part))
+    return _checked(declared.build(part.domain, part.epsilon, part.secrets, {}), part)
 
 
-def _checked(channel: Channel, part: Part) -> Channel:
-    """Refuse a channel that does not keep what its part was promised: a guard, whatever made it."""
-    if part.epsilon is None or part.declared is None:
-        return channel
-    if channel.epsilon(part.secrets) > part.epsilon * (1 + Fraction(1, 10**9)):
+def _checked(channel: Channel, part: Part) -> Part:
+    """The part with a channel that was found to keep its ε; a guard, whatever made it.
+
+    Raises:
+        PolicyError: it loses more.
+    """
+    if part.epsilon is None:
+        return replace(part, channel=channel)
+    if not keeps(channel, part.secrets, part.epsilon):
         raise PolicyError(f"rows.channel: {channel.name} loses more than the epsilon that is left for it.")
-    return channel
+    return replace(part, channel=channel, is_kept=True)
 
 
-def _terms(parts: Sequence[Part], policy: Policy, count: int) -> list[Term] | None:
-    """What the channels observe, in units of an asked ε; None where some channel waits, or has too many cells."""
-    found = []
-    for part in parts:
-        assert part.epsilon is not None
-        unit = part.epsilon / STEPS
-        apart = _apart(part, unit, policy.neighbourhood)
-        if apart is None:
-            return None
-        shape = tuple(a.size for a in part.domain.values())
-        layer = Ratios(shape, apart)
-        found.append(Term(resolve(Rows(part.names), policy.domain), (layer,), unit * count, True))
-    return found
-
-
-def _apart(part: Part, unit: Fraction, hood: Neighbourhood) -> Listed | Lengths | None:
-    channel = part.channel
-    if channel is None:
-        return None
-    n = channel.domain.size
-    if n <= PAIRWISE:
-        first, second = np.triu_indices(n, 1)
-        told = channel.law.losses(first, second)
-        whole = np.minimum(np.ceil(told / float(unit) * (1 + 1e-12)), float(INFINITE))
-        table = np.zeros((n, n), dtype=np.int64)
-        table[first, second] = np.where(np.isfinite(told), whole, INFINITE).astype(np.int64)
-        if part.declared is not None:
-            # Rounding up must not make an edge dearer than the ε that the channel was made for, and checked against.
-            a, b = _edges(part, hood)
-            low, high = np.minimum(a, b), np.maximum(a, b)
-            over = table[low, high] <= STEPS * (1 + 1e-9)
-            table[low, high] = np.where(over, np.minimum(table[low, high], STEPS), table[low, high])
-        return Listed(table + table.T)
-    asked = channel.asked
-    if asked is None or asked.per is None or not channel.place.is_grid:
-        return None
-    from ..channels.bounds import stretch
-
-    rate = asked.epsilon / stretch(asked.per, channel.place.unit)
-    return Lengths(channel.place.shape, channel.place.steps, rate, unit)
-
-
-def _edges(part: Part, hood: Neighbourhood) -> tuple[Any, Any]:
-    from ..channels.bounds import edges_of
-
-    return edges_of(hood.graph.project(part.domain.names))
-
-
-def _kept(query: Rows, policy: Policy) -> tuple[Term, ...]:
-    if not query.keep:
-        return ()
-    resolved = resolve(Histogram(*query.keep), policy.domain)
-    return (Term(resolved, (rows.Blocks(resolved.n_positions),), Fraction(1), True),)
-
-
-def _check_kept(query: Rows, policy: Policy) -> None:
-    """Refuse to let a secret out as it is."""
-    for term in _kept(query, policy):
-        if stacked([term], policy.neighbourhood).value:
-            graph = policy.graph
-            secret = [n for n in query.keep if n not in graph.unprotected] or list(query.keep)
-            raise PolicyError(
-                f"rows.keep: {', '.join(secret)} is a secret of this policy and would leave as it is; replace it through a "
-                "channel, or leave it out."
-            )
+def _check_permanent(query: Rows, policy: Policy) -> None:
+    if query.permanent is None:
+        return
+    check_ident(query.permanent.id, policy)
+    if isinstance(query.channel, Declared) and (query.channel.needs or query.channel.is_of_rows):
+        raise Unsupported(
+            "rows.permanent: needs one channel for the whole epoch, and this one is made anew each time; save it once and use "
+            "kind = 'file'."
+        )
 
 
 def source_of_part(part: Part) -> str:
@@ -424,9 +343,3 @@ def words_of(declared: Declared | None) -> str:
     if declared is None:
         return "channel"
     return declared.kind.replace("-", " ") + (", remapped" if declared.told.get("remap") else "")
-
-
-def realised(channel: Channel, secrets: Secrets) -> float | None:
-    """What a channel loses along the edges, for reports; None without a bound."""
-    found = channel.epsilon(secrets)
-    return None if found == inf else float(found)

@@ -7,10 +7,9 @@ counts arc by arc (outputs stay attached to records: see ``rule_r``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
-from typing import Protocol
 
 import numpy as np
 
@@ -18,28 +17,17 @@ from ..axes import Ints
 from ..errors import Unsupported
 from ..graphs import Graph
 
-UNIT = Fraction(1, 2**40)
 INFINITE = 2**56  # 65,536 times what was asked, which no budget covers
-WORK = 4_000_000
+WORK = 2**26
 PAIRWISE = 2048
-
-
-class Apart(Protocol):
-    """How far the laws of two values lie apart."""
-
-    def units(self, a: Ints, b: Ints) -> Ints:
-        """c(a, b) in whole units, rounded up, for arrays of cells; ``INFINITE`` where some output tells them apart."""
-
-    def widest(self, cells: Ints) -> int:
-        """No smaller than c of any two of these cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Pair by pair.
+    """How far the laws of two values lie apart, pair by pair.
 
     Attributes:
-        table: int64, shape (cells, cells), symmetric.
+        table: int64, shape (cells, cells), symmetric: c in whole units, ``INFINITE`` where some output tells two apart.
     """
 
     table: Ints
@@ -49,42 +37,6 @@ class Listed:
 
     def widest(self, cells: Ints) -> int:
         return int(self.table[np.ix_(cells, cells)].max(initial=0))
-
-
-@dataclass(frozen=True, eq=False)
-class Lengths:
-    """By the distance between cells of a grid: c(x, y) ≤ rate · |x − y|.
-
-    Attributes:
-        shape: rows and columns of the grid; cells beyond them are special, and apart from all others.
-        sides: of a cell, exact.
-        rate: loss per unit of length, exact.
-        unit: of losses, exact.
-    """
-
-    shape: tuple[int, int]
-    sides: tuple[Fraction, Fraction]
-    rate: Fraction
-    unit: Fraction = UNIT
-
-    def units(self, a: Ints, b: Ints) -> Ints:
-        count = self.shape[0] * self.shape[1]
-        (i, j), (k, m) = (np.divmod(np.minimum(c, count - 1), self.shape[1]) for c in (a, b))
-        height, width = (float(s * self.rate / self.unit) for s in self.sides)
-        found = np.hypot((i - k) * height, (j - m) * width) * (1 + 1e-12)
-        told = np.minimum(np.ceil(found), float(INFINITE)).astype(np.int64)
-        special = (a >= count) | (b >= count)
-        return np.where(special, np.where(a == b, 0, INFINITE), told)
-
-    def widest(self, cells: Ints) -> int:
-        if len(cells) < 2:
-            return 0
-        count = self.shape[0] * self.shape[1]
-        if int(cells.max()) >= count:
-            return INFINITE
-        i, j = np.divmod(cells, self.shape[1])
-        ends = np.array([0]), np.array([int(np.ptp(i)) * self.shape[1] + int(np.ptp(j))])
-        return int(self.units(*ends)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +53,7 @@ class Ratios:
     """
 
     shape: tuple[int, ...]
-    apart: Apart
+    apart: Listed
     weight: int = 1
     power: int = 1
 
@@ -129,7 +81,7 @@ class Ratios:
             graph: over the query's attributes, cell for cell.
 
         Raises:
-            Unsupported: too many edges, where the loss does not go by offsets.
+            Unsupported: too many edges.
         """
         found: dict[str, int] = {}
         best: tuple[int, tuple[int, int] | None] = (0, None)
@@ -153,13 +105,9 @@ class Ratios:
                 best = (int(moved[at]), (int(a[at]), int(b[at])))
         return best[0], best[1], {name: value for name, value in found.items() if value}
 
-    def _edges(self, graph: Graph) -> list[tuple[Ints, Ints]]:
+    def _edges(self, graph: Graph) -> Iterator[tuple[Ints, Ints]]:
         from .stack import edge_bound
 
-        if isinstance(self.apart, Lengths) and edge_bound(graph) > WORK:
-            from ..offsets import representatives
-
-            return [representatives(graph)]
-        if edge_bound(graph) > 16 * WORK and graph.kind != "flat":
+        if edge_bound(graph) > WORK and graph.kind != "flat":
             raise Unsupported("this channel has too many pairs of secret values to price; use coarser cells.")
-        return list(graph.edges())
+        return graph.edges()
