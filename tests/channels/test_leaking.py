@@ -13,7 +13,7 @@ from instances import paris, plane, recomputed, square
 import tetraodon as td
 from tetraodon.channels import columns, interior, mirror
 from tetraodon.channels.leaking_search import search
-from tetraodon.channels.least_leaking import curve, least_leaking
+from tetraodon.channels.leaking import curve, least_leaking
 from tetraodon.channels.lower_bound import Problem
 from tetraodon.errors import Refused, SpecificationError, Unsupported
 

@@ -549,3 +549,12 @@ def test_public_names() -> None:
 
     for make in ALONG:
         assert getattr(channels, make.__name__) is make
+
+
+@pytest.mark.parametrize(
+    "make", [td.channels.planar_geometric, td.channels.planar_laplace], ids=lambda m: m.__name__
+)
+@pytest.mark.parametrize("epsilon", [300, 900, 10**5])
+def test_an_epsilon_at_the_end_of_doubles_is_kept_and_ends(make: Any, epsilon: int) -> None:
+    line = td.Domain(x=td.Integer(0, 4))
+    assert 200 < make(line, epsilon, secrets=td.Within(1)).epsilon(td.Within(1)) <= epsilon

@@ -34,6 +34,7 @@ ROUNDS = 30
 SPREAD = 150  # outputs to begin with where there is no grid
 DROPS = 3  # rounds after which no output leaves, so that the rounds end
 FAINT = 1e-5  # mass of an output that leaves
+LARGE = 150_000  # rows × outputs in use from which the first round is only a rough one
 BACK = 6  # a round begins where the last one was this many times as far from the optimum as it ended
 FLOOR = 0.1  # nats: least slack of a new output
 
@@ -219,7 +220,7 @@ def solve(problem: Problem, active: Ints, tol_bits: float = 1e-4, max_seconds: f
     """
     began = time.perf_counter()
     tol = tol_bits * LN2
-    steps, aim = 0, 0.7 * tol_bits
+    steps, aim = 0, (0.7 if problem.mass.size * len(active) < LARGE else 14) * tol_bits
     best: Solved | None = None
     proof: tuple[float, float, Floats] | None = None
     start: Point | None = None
@@ -236,7 +237,9 @@ def solve(problem: Problem, active: Ints, tol_bits: float = 1e-4, max_seconds: f
         if proof is None or bound > proof[0]:
             proof = (bound, found.multiplier, log_ratio)
         late = time.perf_counter() - began > max_seconds
-        if best.value * LN2 - max(proof[0], 0.0) <= tol or late or prices.short.min(initial=0.0) == 0:
+        if best.value * LN2 - max(proof[0], 0.0) <= tol or late:
+            break
+        if aim <= tol_bits and prices.short.min(initial=0.0) == 0:
             break
         bad = np.argsort(prices.short)[: max(32, len(active) // 3)]
         bad = rest[bad[prices.short[bad] < -0.01 * tol]]

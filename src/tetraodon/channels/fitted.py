@@ -10,6 +10,7 @@ from .geometry import Geometry
 from .shift import Shift
 
 TRIES = 8
+MOST = 300  # beyond, probabilities are at the end of doubles, and no rate loses much more
 ENOUGH = Fraction(9995, 10000)
 AIM = Fraction(99998, 100000)
 

@@ -149,7 +149,7 @@ def _line(kind: str, a: float, n: int) -> Floats:
         told = np.exp(-a * steps)
         told[-1] /= -expm1(-a)
         return told
-    told = np.exp(-a * (steps - 0.5)) * (-expm1(-a) / 2)
+    told = np.exp(-a * (np.maximum(steps, 1) - 0.5)) * (-expm1(-a) / 2)
     told[0] = -expm1(-a / 2)
     told[-1] = exp(-a * (n - 1.5)) / 2 if n > 1 else 1.0
     return told

@@ -333,11 +333,9 @@ def _of_secrets(
     """The certified optimum for a table of secrets, each point from where the last one ended."""
     from .. import channels
 
-    # The construction is asked for before the module of the same name is loaded, which would take its place.
-    _, curve = channels.least_leaking, channels.curve
     each = seconds / len(targets)
     try:
-        points = curve(
+        points = channels.curve(
             joint, metric, targets.tolist(), domain=channel.domain, tolerance=TOLERANCE, max_seconds=each
         )
     except Refused:  # even the smallest distortion is less than the least attainable
