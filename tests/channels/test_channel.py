@@ -125,7 +125,9 @@ def test_outputs_of_probability_zero_never_come_and_rare_ones_are_not_lost() -> 
     assert set(channel.sample([1] * 50).tolist()) == {1}
 
 
-@pytest.mark.parametrize("cells", [[2], [-1], [0.5], ["canary"]], ids=["high", "negative", "fraction", "text"])
+@pytest.mark.parametrize(
+    "cells", [[2], [-1], [0.5], ["canary"]], ids=["high", "negative", "fraction", "text"]
+)
 def test_cells_that_are_none_are_refused_without_being_shown(cells: list[Any]) -> None:
     channel = td.Channel.of_matrix([[0.5, 0.5], [0.25, 0.75]], plain_domain(2))
     with pytest.raises(SpecificationError, match=r"^channel: (a cell|cells)") as caught:

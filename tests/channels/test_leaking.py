@@ -12,8 +12,8 @@ from instances import paris, plane, recomputed, square
 
 import tetraodon as td
 from tetraodon.channels import columns, interior, mirror
-from tetraodon.channels.leaking_search import search
 from tetraodon.channels.leaking import curve, least_leaking
+from tetraodon.channels.leaking_search import search
 from tetraodon.channels.lower_bound import Problem
 from tetraodon.errors import Refused, SpecificationError, Unsupported
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import exp, hypot, inf, log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest

@@ -83,7 +83,9 @@ def test_no_sentence_borrows_the_word_of_another(
 
 
 def test_epsilon_is_rounded_up_and_infinity_is_said() -> None:
-    assert "3.01 times likelier than the other does (epsilon 1.0987)" in words.proved_words(channel(), channel().epsilon(td.Full()))
+    assert "3.01 times likelier than the other does (epsilon 1.0987)" in words.proved_words(
+        channel(), channel().epsilon(td.Full())
+    )
     assert words.proved_words(channel(), float("inf")).startswith("Nothing is proved")
     assert "epsilon 1.1 per km" in words.proved_words(channel(asked=Asked(Fraction(11, 10), "km")))
     assert words.proved_words(channel("private"), Fraction(1)).startswith("Nothing is proved")
