@@ -21,10 +21,56 @@ if TYPE_CHECKING:
 
 # Keys of an entry, by which one of an earlier version is told.
 ANSWERS = frozenset(
-    ["name", "title", "query", "guarantee", "spent", "mechanism", "mechanism_name", "cost", "noise", "expected_error", "half_width", "coverage", "workload", "unit", "rows", "attributes", "axis", "tables", "disclosed_exactly", "settled_by_known_counts", "considered", "curve", "ledger_row", "records", "files"]
+    [
+        "name",
+        "title",
+        "query",
+        "guarantee",
+        "spent",
+        "mechanism",
+        "mechanism_name",
+        "cost",
+        "noise",
+        "expected_error",
+        "half_width",
+        "coverage",
+        "workload",
+        "unit",
+        "rows",
+        "attributes",
+        "axis",
+        "tables",
+        "disclosed_exactly",
+        "settled_by_known_counts",
+        "considered",
+        "curve",
+        "ledger_row",
+        "records",
+        "files",
+    ]
 )
 ROWS = frozenset(
-    ["kind", "name", "title", "query", "guarantee", "spent", "cost", "mechanism", "mechanism_name", "rows", "attributes", "kept", "disclosed_exactly", "per_person", "permanent", "channels", "ledger_row", "records", "files"]
+    [
+        "kind",
+        "name",
+        "title",
+        "query",
+        "guarantee",
+        "spent",
+        "cost",
+        "mechanism",
+        "mechanism_name",
+        "rows",
+        "attributes",
+        "kept",
+        "disclosed_exactly",
+        "per_person",
+        "permanent",
+        "channels",
+        "ledger_row",
+        "records",
+        "files",
+    ]
 )
 
 

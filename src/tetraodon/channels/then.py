@@ -146,7 +146,9 @@ def _is_safe(law: Then) -> bool:
     first, second = law.first, law.second
     if max(first.n_inputs * first.n_outputs, second.n_inputs * second.n_outputs) > LARGEST:
         return False
-    if (isinstance(first, Then) and not _is_safe(first)) or (isinstance(second, Then) and not _is_safe(second)):
+    if (isinstance(first, Then) and not _is_safe(first)) or (
+        isinstance(second, Then) and not _is_safe(second)
+    ):
         return False
     least = 1.0
     for each in (first, second):
