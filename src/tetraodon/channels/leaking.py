@@ -158,6 +158,8 @@ def curve(
     """
     from ..mechanisms.optimised import one_thread
 
+    if not len(distortions):
+        raise SpecificationError("curve.distortions: at least one, given by name: distortions=[…].")
     tasks = [Task.of(joint, metric, domain, outputs, told) for told in distortions]
     order = sorted(range(len(tasks)), key=lambda i: tasks[i].problem.budget)
     made: dict[int, tuple[Channel, Solved]] = {}

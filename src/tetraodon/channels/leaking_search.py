@@ -16,6 +16,7 @@ MOST_ROWS = 4000  # beyond, and beyond as many secrets, the first-order method
 MOST_SECRETS = 24
 SPECK = 1e-12  # mass of a row or secret that no channel's leakage depends on
 MOST_WORK = 10**8  # rows² · outputs up to which the cheapest channel without leakage is looked for
+NEARLY = 0.97  # of the least cost of one output for all
 BACK = 0.03  # bits: how far from the last optimum the next one's search begins
 FAINT = 1e-6  # of the mass: outputs given more rarely are left out where that costs next to nothing
 
@@ -65,9 +66,17 @@ def follow(
     elif problem.budget - least <= 1e-9 * (spent - least):
         return Trail(problem, _forced(problem), [])
     else:
+        can_be_silent = W * W * Z <= MOST_WORK
+        if can_be_silent and problem.budget >= NEARLY * spent:
+            # Little dearer than one output for all: most likely some channel tells nothing for it, and that is quicker to see.
+            silent = _silent(problem)
+            if silent is not None:
+                return Trail(problem, silent, [])
         trail = _solid(problem, shape, cells, tol_bits, max_seconds, last)
-        if trail.found.bound <= 0 and W * W * Z <= MOST_WORK:
-            return replace(trail, found=_silent(problem, trail.found))
+        if can_be_silent and trail.found.bound <= 0 and problem.budget < NEARLY * spent:
+            silent = _silent(problem)
+            if silent is not None and silent.value < trail.found.value:
+                return replace(trail, found=silent)
         return trail
     return Trail(problem, solved(problem, K, every, prior, 0.0, steps=0, seconds=0.0), [])
 
@@ -142,16 +151,13 @@ def _whole(found: Solved, shape: tuple[int, int]) -> Floats:
     return K
 
 
-def _silent(problem: Problem, found: Solved) -> Solved:
+def _silent(problem: Problem) -> Solved | None:
     """A channel that leaks nothing, if the budget has room for one."""
     nothing = zero.solve(problem.joint, problem.cost)
     if nothing.value > problem.budget:
-        return found
+        return None
     every, prior = np.arange(problem.cost.shape[1]), np.zeros((len(problem.prior), problem.cost.shape[1]))
-    other = solved(
-        problem, nothing.K, every, prior, 0.0, steps=found.steps + nothing.steps, seconds=found.seconds
-    )
-    return other if other.value < found.value else found
+    return solved(problem, nothing.K, every, prior, 0.0, steps=nothing.steps, seconds=0.0)
 
 
 def _nearest(problem: Problem) -> Floats:

@@ -69,7 +69,7 @@ def digest(channel: Channel) -> str:
 
 def _put(file: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
     with file.open(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True) as part:
-        np.lib.format.write_array(part, np.ascontiguousarray(array), allow_pickle=False)
+        np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
 
 
 def load(path: str | os.PathLike[str]) -> Channel:
