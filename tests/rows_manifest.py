@@ -160,7 +160,7 @@ def evidence(one: Moved, secrets: int, kind: str) -> dict[str, Any]:
         "words": [
             first, f"Certified: {bits:.4g} bits, no channel gives less than {bits - 0.0004:.4g} (certified gap 0.0004 bits).",
             f"{kind}: {told}.",
-            f"{kind}: of the {entropy(joint.sum(axis=1)):.2f} bits that say who it is the output tells {bits:.2f} bits; no output tells 0 bits, the value itself {plain:.2f} bits.",
+            f"{kind}: of the {entropy(joint.sum(axis=1)):.2f} bits about the secret the output tells {bits:.2f} bits; no output tells 0 bits, the value itself {plain:.2f} bits.",
         ],
         "curve": [
             {"name": "planar geometric", "distortion": [float(distortion * g) for g in grid],

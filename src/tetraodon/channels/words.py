@@ -60,7 +60,7 @@ class Attacker:
         guessing: how often the likeliest secret is right without the output: the baseline.
         seeing: how often the best guess with the output is right.
         unprotected: how often the best guess with the value itself is right: the ceiling.
-        unknown: H(X), bits that say who it is.
+        unknown: H(X), bits that tell the secret.
         leakage: I(X; Z), bits of them that the output tells; the baseline is 0.
         ceiling: I(X; W), bits that the value tells.
     """
@@ -91,10 +91,10 @@ class Attacker:
         """How many bits the output tells.
 
         >>> Attacker(6, 1 / 6, 0.42, 0.75, 2.585, 0.7, 1.75).information()
-        'of the 2.58 bits that say who it is the output tells 0.70 bits; no output tells 0 bits, the value itself 1.75 bits'
+        'of the 2.58 bits about the secret the output tells 0.70 bits; no output tells 0 bits, the value itself 1.75 bits'
         """
         return (
-            f"of the {bits(self.unknown)} that say who it is the output tells {bits(self.leakage)}; "
+            f"of the {bits(self.unknown)} about the secret the output tells {bits(self.leakage)}; "
             f"no output tells 0 bits, the value itself {bits(self.ceiling)}"
         )
 
@@ -138,7 +138,7 @@ def leakage_words(joint: object, outputs: object) -> str:
     """How many bits about the secret one output tells, beside none and the value itself.
 
     >>> leakage_words([[0.5, 0], [0, 0.5]], [[0.4, 0.1], [0.1, 0.4]])
-    'of the 1.00 bits that say who it is the output tells 0.28 bits; no output tells 0 bits, the value itself 1.00 bits'
+    'of the 1.00 bits about the secret the output tells 0.28 bits; no output tells 0 bits, the value itself 1.00 bits'
     """
     return attacker(joint, outputs).information()
 
@@ -239,7 +239,7 @@ def evidence_words(
     Nothing is proved: the channel was asked to keep no epsilon.
     Nothing is certified: how far the channel is from the best possible is not known.
     Computed for a public table: an attacker who sees the output names the right one of 2 people 75 % of the time; guessing gives 50 %; without protection 100 %.
-    Computed for a public table: of the 1.00 bits that say who it is the output tells 0.19 bits; no output tells 0 bits, the value itself 1.00 bits.
+    Computed for a public table: of the 1.00 bits about the secret the output tells 0.19 bits; no output tells 0 bits, the value itself 1.00 bits.
     Computed for a public table: an output lies 0.25 from the value on average.
     """
     if source not in SOURCES[1:]:

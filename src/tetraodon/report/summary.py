@@ -72,8 +72,19 @@ def _unproved(document: Document) -> str:
     return " ".join(parts)
 
 
+def _is_unproved(document: Document) -> bool:
+    """Whether nothing on the page, or of what was charged before, is proved."""
+    return (
+        bool(document.measured)
+        and len(document.measured) == len(document.entries)
+        and not document.budget.spent
+    )
+
+
 def _open(document: Document) -> str:
     told = _headline(document)
+    if _is_unproved(document):
+        told = f"By a proof, nothing on this page is protected. The policy itself leaves open: {told[:1].lower()}{told[1:]}"
     kept = list(dict.fromkeys(name for entry in document.rows for name in entry.kept))
     if kept:
         told += (
@@ -112,6 +123,8 @@ def _who(document: Document) -> str:
         told.append(f"<b>{safe(name)}</b> ({safe(rule.removesuffix('.').removeprefix('two values '))})")
     if not told:
         return f"{each}: {safe(head)}"
+    if _is_unproved(document):
+        return f"Nobody, by a proof. The policy holds secret: {listed(told, 6)}."
     alone = ", one attribute at a time," if head.startswith("one attribute of a record at a time") else ","
     rest = f" Also: {safe(head)}" if head and alone == "," else ""
     return f"{each}{alone} from anyone telling one value from another: {listed(told, 6)}.{rest}"
@@ -131,7 +144,7 @@ def _odds(document: Document) -> str:
     budget, odds = document.budget, document.policy.odds
     if not odds:
         return "None are promised, since nothing is secret."
-    if document.measured and len(document.measured) == len(document.entries) and not budget.spent:
+    if _is_unproved(document):
         return "None are promised: nothing is proved of what stands on this page."
     told = _in_rho(document) if budget.unit == "rho" else _in_epsilon(document)
     if _unproved(document):
