@@ -38,6 +38,9 @@ bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks.blowfish.figure2
 	$(BIN)/python -m benchmarks.blowfish.pairs
 	$(BIN)/python benchmarks/counts.py
+	$(BIN)/python -m benchmarks.channels.least_leaking --only 10 20
+	$(BIN)/python -m benchmarks.channels.least_distortion --only 5 7
+	$(BIN)/python benchmarks/channels/apply.py
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
