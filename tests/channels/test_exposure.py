@@ -14,7 +14,7 @@ import tetraodon as td
 from tetraodon.axes import Axis
 from tetraodon.channels.bounds import edges_of
 from tetraodon.channels.constrained import least_distortion
-from tetraodon.channels.exposure import exposure
+from tetraodon.channels.exposed import exposure
 from tetraodon.errors import PolicyError, SpecificationError
 from tetraodon.graphs import Graph
 

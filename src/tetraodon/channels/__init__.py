@@ -19,6 +19,7 @@ _HOME = {
     "planar_geometric": "named",
     "tight_constraints": "named",
     "least_distortion": "constrained",
+    "exposure": "exposed",
     "least_leaking": "leaking",
     "curve": "leaking",
     "blahut_arimoto": "rate",
