@@ -38,6 +38,7 @@ Row = tuple[Sequence[int], int]
 """The probabilities of one row as whole numbers, and their total."""
 
 WHOLE = 1 << WORD_BITS
+FULL = float(WHOLE)
 _MOST = 1 << 31
 _HALF_BITS = 22  # columns up to which half a word leaves few draws open
 _BLOCK = 1 << 20  # entries turned into whole numbers at a time
@@ -120,13 +121,13 @@ class Choices:
             left[np.arange(len(here)), here] = 0.0
             if not (left.min() >= 0 and left.max() <= 1):  # NaN is neither
                 raise SpecificationError("choices: probabilities are from 0 to 1.")
-            left *= WHOLE
+            left *= FULL
             whole = np.floor(left)
             # Every fraction that is cut off, and every chance that does not fit a word, is spare.
-            above = np.count_nonzero(left != whole, axis=1) + np.count_nonzero(whole >= WHOLE, axis=1)
-            whole[whole >= WHOLE] = 0.0
+            above = np.count_nonzero(left != whole, axis=1) + np.count_nonzero(whole >= FULL, axis=1)
+            whole[whole >= FULL] = 0.0
             shares = whole.astype(np.uint64)
-            shares[left >= WHOLE] = WHOLE - 1
+            shares[left >= FULL] = np.uint64(WHOLE - 1)
             sums = (shares >> np.uint64(32)).sum(axis=1), (shares & np.uint64(0xFFFFFFFF)).sum(axis=1)
             for r, (high, low, cut) in enumerate(
                 zip(*(s.tolist() for s in sums), above.tolist(), strict=True)

@@ -47,8 +47,8 @@ class Pairs:
 def needed(B: Floats) -> Bools:
     """Which ordered pairs a third row does not imply: (n, n), True where B[a, b] < B[a, m] + B[m, b] for every m.
 
-    >>> needed(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])).sum()
-    np.int64(4)
+    >>> int(needed(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])).sum())
+    4
     """
     n = len(B)
     keep = np.isfinite(B) & ~np.eye(n, dtype=bool)
