@@ -16,7 +16,7 @@ test: $(VENV)/.tested lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: $(VENV)/.tested
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	TETRAODON_RANDOM=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 # The oldest versions that pyproject.toml admits, in an environment of its own.
 test-oldest:
