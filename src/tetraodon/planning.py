@@ -122,7 +122,7 @@ def plan_text(told: Mapping[str, Any]) -> str:
         lines.append(told["refused"])
     verdict = "fits" if told["fits"] else "does NOT fit"
     lines.append(
-        f"Together {told['unit']} {told['cost']}; {told['remaining']} of {told['total']} is left: it {verdict}. "
+        f"Together {told['unit']} {readable(Fraction(told['cost']))}; {told['remaining']} of {told['total']} is left: it {verdict}. "
         "± is 95 %, for an answer of average error. Nothing was read or spent."
     )
     return "\n".join(lines)
@@ -253,7 +253,8 @@ def ledger_text(ledger: Ledger) -> str:
         edition = f", edition {charge.edition}" if charge.edition else ""
         again = ", drawn again" if charge.again else ""
         state = "" if entry.seq in published else " — charged, never published"
-        lines.append(f"  {entry.time}  {charge.name}{edition}: {charge.loss.show()}{again}{state}")
+        paid = "no proved bound" if charge.flag == "measured" else charge.loss.show()
+        lines.append(f"  {entry.time}  {charge.name}{edition}: {paid}{again}{state}")
         lines += [f"      outside the budget: {text}" for text in charge.disclosures]
     lines.append(f"head {ledger.head}")
     return "\n".join(lines)

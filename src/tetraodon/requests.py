@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 from .charges import cost_of, cost_spec
 from .clustering.released import Way
@@ -177,8 +178,9 @@ def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
                     f"channel.prior: {name!r} must be a histogram of {', '.join(part.names)}, without by, where and bins."
                 )
     lasting = strategy.query.permanent
-    stores = [q.permanent.store for q in before.values() if isinstance(q, Rows) and q.permanent is not None]
-    if lasting is not None and lasting.store in stores:
+    told = [q.permanent.store for q in before.values() if isinstance(q, Rows) and q.permanent is not None]
+    stores = {Path(store).resolve() for store in told}
+    if lasting is not None and Path(lasting.store).resolve() in stores:
         raise SpecificationError(
             "permanent.store: serves an earlier release of this run; give each a store of its own."
         )

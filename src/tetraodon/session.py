@@ -34,7 +34,7 @@ from .requests import (
     release_loss,
     total_loss,
 )
-from .rows.lasting import charged_once
+from .rows.lasting import charged_already, charged_once, mark_of
 from .rows.planning import RowPlan
 from .rows.query import Rows
 from .rows.release import RowRelease, check_persons, drawn, joint_counts
@@ -246,8 +246,9 @@ class Session:
                 name = p.request.name
                 if isinstance(p.strategy, RowStrategy):
                     strategy, joints = table
-                    made = strategy.finished(releases)
-                    told = drawn(self.table, made)
+                    with charged_already(name):
+                        made = strategy.finished(releases)
+                        told = drawn(self.table, made, mark_of(charge))
                     shown = p.request.publishes_evidence
                     used = {n: releases[n] for n in made.needs}
                     more = tuple(str(d) for d in charge.disclosures if d not in made.disclosed())

@@ -306,3 +306,145 @@ def test_a_saved_table_whose_columns_are_out_of_order_is_damaged(tmp_path: Path)
             new.writestr(name, raw)
     with pytest.raises(DataError, match="is damaged"):
         td.Channel.load(tmp_path / "b.npz")
+
+
+# ---------- what a second look found ----------
+
+
+def test_a_file_of_a_channel_that_private_rows_shaped_proves_nothing(tmp_path: Path) -> None:
+    domain = line(5)
+    path = tmp_path / "a.npz"
+    td.channels.least_distortion([1, 2, 3, 4, 5], epsilon=1, secrets=td.Full(), domain=domain).save(path)
+    declared = {"kind": "file", "path": str(path)}
+    with pytest.raises(SpecificationError, match="private prior"):
+        asked(declared, td.Policy(domain, td.Full()), 2)
+    s = td.Session(td.Table({"x": [0, 4]}, domain), td.Policy(domain, td.Full()), epsilon=1)
+    made = s.release(td.Rows("x", channel=declared), guarantee="measured")
+    written = made.save(tmp_path / "out").read_text()
+    assert str(tmp_path) not in written and "a.npz" in written
+
+
+def test_a_remapped_channel_loses_what_it_lost_before() -> None:
+    e = 1e-200
+    first = td.Channel.of_matrix([[1 - e, e], [1, 0]], line(2))
+    second = td.Channel.of_matrix([[1, 0], [1 - e, e]], line(2))
+    for made in (first.then(second), first.then(second).remap([1, 1], source="public")):
+        assert made.epsilon(td.Full()) == float("inf")
+    with pytest.raises(PolicyError, match="tell values apart for certain"):
+        asked(first.then(second), td.Policy(line(2), td.Full()), 1)
+
+
+def test_blocks_that_are_told_apart_are_dear_under_a_later_policy_however_small_the_budget(
+    tmp_path: Path,
+) -> None:
+    domain, rows = line(6), {"x": [0, 1, 4, 5]}
+    blocks = td.Policy(domain, td.Partition(blocks=2))
+    s = td.Session(td.Table(rows, domain), blocks, epsilon=1, ledger=tmp_path / "a.ledger")
+    s.release(td.Rows("x", channel={"kind": "randomised-response"}), epsilon=F(1, 10**9))
+    with pytest.raises(PolicyError, match="for certain"):
+        td.Session(
+            td.Table(rows, domain), td.Policy(domain, td.Full()), epsilon=1, ledger=tmp_path / "a.ledger"
+        )
+
+
+@pytest.mark.parametrize("first", ["open", "secret"])
+def test_ids_of_a_declared_attribute_are_exact_for_every_policy_on_the_ledger(
+    first: str, tmp_path: Path
+) -> None:
+    rows, book = td.Table(people(), DOMAIN), tmp_path / "a.ledger"
+    if first == "open":
+        s = td.Session(rows, OPEN, epsilon=2, ledger=book)
+        made = s.release(lasting(tmp_path, id="ill"), epsilon=1)
+        assert any("the ill of every person" in t for t in made.disclosures())
+        with pytest.raises(PolicyError):
+            td.Session(rows, SECRET, epsilon=2, ledger=book)
+    else:
+        td.Session(rows, SECRET, epsilon=2, ledger=book).release(td.Histogram("ill"), epsilon="1/2")
+        with pytest.raises(PolicyError):
+            td.Session(rows, OPEN, epsilon=2, ledger=book).release(lasting(tmp_path, id="ill"), epsilon=1)
+
+
+def test_a_copy_from_between_the_charge_and_the_draw_pays_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tetraodon import session
+    from tetraodon.channels.permanent import Permanent
+
+    path = tmp_path / "a.permanent"
+    Permanent.open(path).close()
+    copies: list[bytes] = []
+    whole = session.drawn
+
+    def copied(*told: Any) -> Any:
+        copies.append(path.read_bytes())
+        return whole(*told)
+
+    monkeypatch.setattr(session, "drawn", copied)
+    s = td.Session(td.Table(people(), DOMAIN), OPEN, epsilon=2)
+    s.release(lasting(tmp_path), epsilon="1/2", name="one")
+    path.write_bytes(copies[0])
+    s.release(lasting(tmp_path), epsilon="1/2", name="two")
+    assert s.ledger.spent == 1
+    assert s.release(lasting(tmp_path), epsilon="1/2", name="three").spent.is_zero
+
+
+def test_what_fails_after_the_charge_says_that_it_was_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tetraodon import session
+
+    def fails(*told: Any) -> Any:
+        raise OutputError("the store is gone.")
+
+    monkeypatch.setattr(session, "drawn", fails)
+    s = td.Session(td.Table(people(), DOMAIN), OPEN, epsilon=2)
+    with pytest.raises(OutputError, match=r"the store is gone.*charged already"):
+        s.release(lasting(tmp_path), epsilon="1/2", name="one")
+    assert s.ledger.spent == F(1, 2)
+
+
+def test_a_joint_place_says_what_no_secret_covers() -> None:
+    domain = td.Domain(a=td.Integer(0, 1), b=td.Integer(0, 2))
+    with pytest.raises(SpecificationError, match="b is no secret"):
+        priced(
+            td.Rows(["a", "b"], channel={"kind": "randomised-response"}),
+            td.Policy(domain, td.AttributeWise(a=td.Full())),
+            Loss("epsilon", F(1)),
+        )
+    law = np.zeros((6, 6))
+    law[:3, :3] = law[3:, 3:] = 1 / 3
+    pairs = [((a, b), (a, b + 1)) for a in range(2) for b in range(2)]
+    blocks = td.Policy(domain, td.Edges(pairs))
+    found = priced(
+        td.Rows(["a", "b"], channel=td.Channel.of_matrix(law, domain)), blocks, Loss("epsilon", F(1))
+    )
+    assert found.disclosed() == ["which part of a and b every record lies in, of those that no secret joins"]
+
+
+def test_known_counts_make_no_promise_per_person() -> None:
+    domain = td.Domain(x=td.Integer(0, 3), y=td.Integer(0, 1))
+    known = td.Policy(domain, td.AttributeWise(x=td.Full()), constraints=[td.MarginalConstraint("x")])
+    plain = td.Policy(domain, td.AttributeWise(x=td.Full()))
+    rows = td.Rows("x", channel={"kind": "randomised-response"})
+    assert priced(rows, plain, Loss("epsilon", F(1))).per_person is not None
+    assert priced(rows, known, Loss("epsilon", F(1))).per_person is None
+
+
+def test_two_given_channels_may_share_unevenly() -> None:
+    domain = td.Domain(x=td.Integer(0, 3), y=td.Integer(0, 3))
+    told = [
+        td.channels.randomised_response(domain.select(n), e) for n, e in (("x", F(9, 10)), ("y", F(1, 10)))
+    ]
+    policy = td.Policy(domain, td.Full())
+    found = priced(td.Rows("x", "y", channel=told), policy, Loss("epsilon", F(1)))
+    assert found.spent.amount == 1
+    with pytest.raises(SpecificationError, match="lose up to"):
+        priced(td.Rows("x", "y", channel=told), policy, Loss("epsilon", F(999, 1000)))
+
+
+def test_priors_of_other_persons_stay_where_they_are(tmp_path: Path) -> None:
+    domain = line(5)
+    declared = {"kind": "least-distortion", "prior": [101, 102, 103, 104, 105], "source": "disjoint"}
+    s = td.Session(td.Table({"x": [0, 4]}, domain), td.Policy(domain, td.Full()), epsilon=1)
+    written = s.release(td.Rows("x", channel=declared), epsilon=1).save(tmp_path / "out").read_text()
+    assert "104" not in written and '"withheld": "disjoint"' in written

@@ -90,11 +90,13 @@ class Lasting:
         store: what is remembered.
         ident: the column of ids.
         epoch: the name of the time in which one answer lasts, such as "2025".
+        mark: what the account knows this use of the store by.
     """
 
     store: Permanent
     ident: str
     epoch: str
+    mark: str = ""
 
 
 def apply(
@@ -343,7 +345,7 @@ def _lasting(
         return np.asarray(np.ravel_multi_index(tuple(run.draw(asked[new])), run.sizes), dtype=np.int64)
 
     laws = fingerprint([target.channel for target in run.targets], lasting.ident)
-    joint = lasting.store.settled(lasting.epoch, laws, ids, draw)
+    joint = lasting.store.settled(lasting.epoch, laws, ids, draw, lasting.mark)
     parts = zip(np.unravel_index(joint, run.sizes), run.sizes, strict=True)
     return [*(part.astype(narrow(size))[person] for part, size in parts), *run.beside(cells)], beside
 

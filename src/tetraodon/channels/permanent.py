@@ -115,15 +115,9 @@ class Permanent:
         """Tells this store from every other, also from one that is made anew under its name; says nothing of its key."""
         return hashlib.sha256(b"identity" + self._key).hexdigest()[:32]
 
-    def mark(self) -> str:
-        """Leave a mark that no earlier copy of the store has, and return it."""
-        made = fresh_name(16)
-        with self._sealed():
-            self._connection.execute("INSERT INTO marks VALUES (?)", (made,))
-        return made
-
     def has(self, mark: str) -> bool:
-        """Whether the store left this mark: not if it was restored from a copy that is older."""
+        """Whether the store holds the answers that went with this mark: not if it was restored from an older copy, nor if the run
+        ended before its answers were kept."""
         with self._sealed():
             found = self._connection.execute("SELECT 1 FROM marks WHERE mark = ?", (mark,)).fetchone()
         return found is not None
@@ -144,13 +138,16 @@ class Permanent:
                 "begin another epoch, which is charged anew. Nothing was drawn."
             )
 
-    def settled(self, epoch: str, laws: str, ids: Sequence[str], draw: Callable[[Ints], Ints]) -> Ints:
+    def settled(
+        self, epoch: str, laws: str, ids: Sequence[str], draw: Callable[[Ints], Ints], mark: str = ""
+    ) -> Ints:
         """The answer of each id in an epoch: the one it has, or, if it has none, one drawn now and kept.
 
         Args:
             epoch: a public name of the time, such as "2025". It must not depend on the data.
             laws: ``fingerprint`` of the channels that answers are drawn from and of the column of ids; the same for a whole epoch.
             ids: each once.
+            mark: kept together with the answers, so that ``has`` tells whether they are still there.
             draw: gives new answers, as numbers from 0 to 2^63 − 1, for these places in ``ids``.
         Returns:
             int64, shape (ids,).
@@ -172,6 +169,8 @@ class Permanent:
             ).fetchone()
             if held is None:
                 self._connection.execute("INSERT INTO epochs VALUES (?, ?)", (epoch, laws))
+            if mark:
+                self._connection.execute("INSERT OR IGNORE INTO marks VALUES (?)", (mark,))
             new = []
             for at, who in enumerate(hashes):
                 row = self._connection.execute(

@@ -13,7 +13,7 @@ from ..axes import Ints
 from ..errors import SpecificationError, Unsupported
 from .geometry import Floats, Geometry, distances
 from .law import Law
-from .table import CHUNK, MARGIN
+from .table import CHUNK
 
 # Rows of a relabelled law are sums of doubles; what they lose in digits does not touch the law that is drawn from.
 LARGEST = 2**26
@@ -50,7 +50,8 @@ class Relabelled:
         return found
 
     def losses(self, a: Ints, b: Ints) -> Floats:
-        return _processed(self, self.first, a, b)
+        # Post-processing loses nothing more, whatever digits its own rows lose.
+        return self.first.losses(a, b)
 
     def expected(self, prior: Floats, metric: object, place: Geometry) -> float:
         return _expected(self, prior, metric, place)
@@ -99,7 +100,8 @@ class Then:
         return self.second.push(self.first.push(joint))
 
     def losses(self, a: Ints, b: Ints) -> Floats:
-        return _processed(self, self.first, a, b)
+        # Post-processing loses nothing more, whatever digits its own rows lose.
+        return self.first.losses(a, b)
 
     def expected(self, prior: Floats, metric: object, place: Geometry) -> float:
         return _expected(self, prior, metric, place)
@@ -116,45 +118,6 @@ class Then:
             for which, law in (("first", self.first), ("second", self.second))
             for name, array in law.arrays().items()
         }
-
-
-def _processed(law: Law, first: Law, a: Ints, b: Ints) -> Floats:
-    """The first law's losses, or the smaller ones of the whole where its rows are worth working out."""
-    bound = first.losses(a, b)
-    if isinstance(law, Then) and not _is_safe(law):
-        return bound
-    cells = np.unique(np.concatenate([a, b]))
-    if len(cells) * law.n_outputs > LARGEST or len(a) * law.n_outputs > 64 * LARGEST:
-        return bound
-    table = law.rows(cells)
-    if ((table > 0) & (table < 1e-280)).any():
-        return bound
-    with np.errstate(divide="ignore"):
-        logs = np.log(table)
-    x, y = np.searchsorted(cells, a), np.searchsorted(cells, b)
-    found, step = np.zeros(len(bound)), max(1, CHUNK // law.n_outputs)
-    for at in range(0, len(bound), step):
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(logs[x[at : at + step]] - logs[y[at : at + step]])
-        found[at : at + step] = np.where(np.isnan(apart), 0.0, apart).max(axis=1)
-    # Sums of up to 2^22 positive doubles are right to 2^-30.
-    return np.minimum(bound, found + MARGIN + 2.0**-30)
-
-
-def _is_safe(law: Then) -> bool:
-    """Whether products of entries are worth working out: not where they could vanish, or come from a Fourier transform."""
-    first, second = law.first, law.second
-    if max(first.n_inputs * first.n_outputs, second.n_inputs * second.n_outputs) > LARGEST:
-        return False
-    if (isinstance(first, Then) and not _is_safe(first)) or (
-        isinstance(second, Then) and not _is_safe(second)
-    ):
-        return False
-    least = 1.0
-    for each in (first, second):
-        told = each.rows(np.arange(each.n_inputs))
-        least *= float(told[told > 0].min())
-    return least > 1e-280
 
 
 def _expected(law: Law, prior: Floats, metric: object, place: Geometry) -> float:

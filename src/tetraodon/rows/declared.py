@@ -54,8 +54,11 @@ class Declared:
         return {"kind": self.kind} | {name: thawed(value) for name, value in self.options}
 
     def public_spec(self) -> dict[str, Any]:
-        """The same with the numbers of private priors withheld, and those of long public ones named by their digest."""
+        """The same with the numbers of priors that are not public withheld, those of long public ones named by their digest, and
+        files by their names."""
         told = self.to_spec()
+        if "path" in told:
+            told["path"] = Path(str(told["path"])).name
         if isinstance(told.get("remap"), Mapping):
             told["remap"] = _withheld(dict(told["remap"]))
         return _withheld(told)
@@ -212,8 +215,9 @@ class Declared:
 def _withheld(told: dict[str, Any]) -> dict[str, Any]:
     prior = told.get("prior")
     if isinstance(prior, list):
-        if _source(prior, told.get("source")) == "private":
-            told["prior"] = {"withheld": "private"}
+        source = _source(prior, told.get("source"))
+        if source != "public":
+            told["prior"] = {"withheld": source}
         elif len(prior) > SHORT:
             told["prior"] = {"withheld": hashlib.sha256(",".join(map(str, prior)).encode()).hexdigest()}
     return told

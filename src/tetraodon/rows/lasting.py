@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,15 +13,18 @@ from ..channels.permanent import Permanent as Store
 from ..channels.permanent import fingerprint
 from ..charges import cost_spec
 from ..entries import Charge, Entry
+from ..errors import TetraodonError
 from ..loss import Loss
+from ..noise import fresh_name
 from .strategy import RowStrategy
 
 
 def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]) -> Charge:
     """The charge with the store, epoch and laws that it stands for; nothing is lost again where the ledger holds them already.
 
-    The store is named by an identity of its own and by a mark that it was left with each time, so that a store that was lost and
-    made anew, or restored from a copy, is charged anew. Channels that wait for answers are charged each time.
+    The store is named by an identity of its own and by a mark that it keeps together with the answers, so that a store that was
+    lost and made anew, or restored from a copy, or of a run that ended before its answers were kept, is charged anew. Channels
+    that wait for answers are charged each time.
     """
     lasting = strategy.query.permanent
     channels = [p.channel for p in strategy.parts]
@@ -34,7 +38,7 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
         held = [e for e in entries if _same(e.charge, charge, told)]
         last = dict(_spec(held[-1].charge.mechanism)["permanent"])["mark"] if held and held[-1].charge else ""
         known = bool(last) and store.has(str(last))
-        own = {**_spec(charge.mechanism), "permanent": told | {"mark": store.mark()}}
+        own = {**_spec(charge.mechanism), "permanent": told | {"mark": fresh_name(16)}}
     for entry in held if known else ():
         before = entry.charge
         if before is not None and not before.loss.is_zero:
@@ -45,6 +49,23 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
                 charge, loss=loss, mechanism=own, cost=cost, disclosures=(*charge.disclosures, text)
             )
     return replace(charge, mechanism=own)
+
+
+@contextmanager
+def charged_already(name: str) -> Iterator[None]:
+    """Says of what fails after the charge that it was charged."""
+    try:
+        yield
+    except TetraodonError as error:
+        raise type(error)(
+            f"release {name!r}: {error} The whole run was charged already and none of it is published; only --again (again=True) draws "
+            "afresh, and charges afresh."
+        ) from None
+
+
+def mark_of(charge: Charge) -> str:
+    """What the account knows a use of a store by; nothing where it is none."""
+    return str(_spec(_spec(charge.mechanism).get("permanent")).get("mark", ""))
 
 
 def _same(before: Charge | None, charge: Charge, told: Mapping[str, Any]) -> bool:

@@ -10,7 +10,6 @@ from math import inf
 import numpy as np
 
 from ..attributes import Attribute
-from ..axes import Ints
 from ..binding import bind
 from ..channels.bounds import Bounds, down, edges_of
 from ..channels.channel import Channel
@@ -162,25 +161,40 @@ def check_ident(column: str, policy: Policy) -> None:
                 ) from None
 
 
+def ident_attributes(query: Rows, policy: Policy) -> list[str]:
+    """Declared attributes whose column tells persons apart: answers that agree show them."""
+    if query.permanent is None:
+        return []
+    return [n for n, a in policy.domain.items() if query.permanent.id in a.columns(n) and n not in query.keep]
+
+
 def told_apart(part: Part) -> list[str]:
-    """What a part's channel tells for certain because the policy does not hold it secret, in words."""
+    """What a part's channel tells for certain because the policy does not hold it secret, in words.
+
+    Where each attribute has a graph of its own, of two records that differ in it alone, by lying in two of its components.
+    """
     channel = part.channel
     if channel is None or channel.is_private:
         return []
+    graph = bind(part.secrets, part.domain)
+    if graph.kind == "flat" and len(part.domain) > 1:
+        heads = np.unique(np.asarray(graph.axes[0].components), return_index=True)[1]
+        apart = np.isinf(channel.law.losses(np.full(len(heads), heads[0]), heads))
+        return [_between(" and ".join(part.names))] if apart.any() else []
     lines = []
-    for name, attribute in part.domain.items():
-        special = list(range(attribute.n_values, attribute.size)) if len(part.domain) == 1 else []
-        ordinary = np.zeros(len(special), dtype=np.int64)
-        if special and np.isinf(channel.law.losses(ordinary, np.array(special))).all():
-            lines.append(f"whether the {name} of every record is {_names(attribute, special)}")
-    label = _components(part)
-    if label is not None and len(label):
-        heads = np.unique(label, return_index=True)[1]
-        if len(heads) > 1:
-            first = np.full(len(heads) - 1, heads[0])
-            if np.isinf(channel.law.losses(first, heads[1:])).any():
-                names = ", ".join(part.names)
-                lines.append(f"which part of {names} every record lies in, of those that no secret joins")
+    for at, (name, attribute) in enumerate(part.domain.items()):
+        heads = np.unique(np.asarray(graph.axes[at].components), return_index=True)[1]
+        cells = [np.zeros(len(heads), dtype=np.int64) for _ in part.domain]
+        cells[at] = heads.astype(np.int64)
+        code = part.domain.encode(cells)
+        apart = np.isinf(channel.law.losses(np.full(len(code), code[0]), code))
+        special = heads >= attribute.n_values
+        if (apart & special).any():
+            lines.append(
+                f"whether the {name} of every record is {_names(attribute, heads[special].tolist())}"
+            )
+        if (apart & ~special).any():
+            lines.append(_between(name))
     return lines
 
 
@@ -188,13 +202,8 @@ def _names(attribute: Attribute, cells: Sequence[int]) -> str:
     return " or ".join(attribute.label(c) for c in cells)
 
 
-def _components(part: Part) -> Ints | None:
-    """Component of every ordinary value, for one attribute; None for several."""
-    if len(part.domain) != 1:
-        return None
-    [attribute] = part.domain.values()
-    axis = bind(part.secrets, part.domain).axes[0]
-    return np.asarray(axis.components[: attribute.n_values])
+def _between(names: str) -> str:
+    return f"which part of {names} every record lies in, of those that no secret joins"
 
 
 def realised(channel: Channel, secrets: Secrets) -> float | None:

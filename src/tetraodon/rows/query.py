@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..channels.channel import Channel
@@ -39,8 +40,8 @@ class Permanent:
                 raise SpecificationError(f"permanent.{name}: a text, not {kind_of(value)}.")
 
     def to_spec(self) -> dict[str, Any]:
-        """A plain JSON-ready form."""
-        return {"id": self.id, "epoch": self.epoch, "store": self.store}
+        """A plain JSON-ready form, with the store's name but not its folder."""
+        return {"id": self.id, "epoch": self.epoch, "store": Path(self.store).name}
 
 
 @dataclass(frozen=True)

@@ -146,8 +146,12 @@ def check_persons(table: Table, strategy: RowStrategy) -> None:
             pass
 
 
-def drawn(table: Table, strategy: RowStrategy) -> pyarrow.Table:
-    """One row for every record, drawn and put in random order."""
+def drawn(table: Table, strategy: RowStrategy, mark: str = "") -> pyarrow.Table:
+    """One row for every record, drawn and put in random order.
+
+    Args:
+        mark: what the account knows this use of a store of permanent answers by.
+    """
     from ..channels.apply import Lasting, Target, applied
     from ..channels.permanent import Permanent
 
@@ -156,4 +160,4 @@ def drawn(table: Table, strategy: RowStrategy) -> pyarrow.Table:
     if lasting is None:
         return applied(table, targets, shown=kept)
     with Permanent.open(Path(lasting.store)) as store:
-        return applied(table, targets, (), Lasting(store, lasting.id, lasting.epoch), kept)
+        return applied(table, targets, (), Lasting(store, lasting.id, lasting.epoch, mark), kept)

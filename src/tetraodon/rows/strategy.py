@@ -21,12 +21,25 @@ from ..exact import show
 from ..loss import Loss
 from ..policy import Policy
 from ..sensitivity import Sensitivity, Term, describe, stacked
-from ..sensitivity.ratios import INFINITE
 from .declared import Declared
-from .losses import STEPS, Part, check_ident, check_kept, keeps, kept_terms, secrets_of, terms, told_apart
+from .losses import (
+    Part,
+    check_ident,
+    check_kept,
+    ident_attributes,
+    keeps,
+    kept_terms,
+    secrets_of,
+    terms,
+    told_apart,
+)
 from .query import Rows
 
 APART = "rows: some output would tell values apart for certain that this policy holds secret."
+PRIVATE = (
+    "rows.channel: it is fitted on a private prior, so that no epsilon is proved whatever its matrix says; state the prior's "
+    "source if it is public, released or of other persons, or ask for guarantee = 'measured'."
+)
 CHANNEL = "channel: every edge keeps the asked epsilon"
 ROUNDS = 6
 
@@ -97,7 +110,7 @@ class RowStrategy:
     @property
     def exact_terms(self) -> tuple[Term, ...]:
         """What leaves as it is."""
-        return kept_terms(self.query.keep, self.policy)
+        return kept_terms([*self.query.keep, *ident_attributes(self.query, self.policy)], self.policy)
 
     @property
     def source(self) -> str:
@@ -146,6 +159,8 @@ class RowStrategy:
             if part.channel is None:
                 assert part.declared is not None
                 part = _checked(part.declared.build(part.domain, part.epsilon, part.secrets, answers), part)
+                if not self.loss.is_zero and part.channel is not None and part.channel.is_private:
+                    raise PolicyError(PRIVATE)
             made.append(part)
         return replace(self, parts=tuple(made))
 
@@ -153,6 +168,12 @@ class RowStrategy:
         """What leaves exactly, in words."""
         lines = [
             f"the {name} of every record, in the same row as its replaced values" for name in self.query.keep
+        ]
+        if self.query.permanent is not None:
+            lines.append("which records are one person's, since their answers are equal")
+        lines += [
+            f"the {name} of every person, whose ids it holds"
+            for name in ident_attributes(self.query, self.policy)
         ]
         lines += dict.fromkeys(line for part in self.parts for line in told_apart(part))
         if self.guarantee == "measured":
@@ -165,8 +186,8 @@ class RowStrategy:
     def per_person(self) -> dict[str, Any] | None:
         """What a person loses in all, if every row and every place of theirs changed at once."""
         each = [p.epsilon for p in self.parts]
-        if self.loss.is_zero or any(e is None for e in each):
-            return None
+        if self.loss.is_zero or any(e is None for e in each) or not self.policy.neighbourhood.is_plain:
+            return None  # known counts make partners move along, whose losses are in the charge
         places, count = len(self.parts), self.query.rows_per_person
         one = each[0]
         assert one is not None
@@ -208,10 +229,7 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
         none = Sensitivity(Fraction(0), None, "no proved bound: measured")
         return RowStrategy(query, policy, Loss("epsilon", Fraction(0)), made, none, (), {})
     if private:
-        raise SpecificationError(
-            "rows.channel: it is fitted on a private prior, so that no epsilon is proved whatever its matrix says; state the "
-            "prior's source if it is public, released or of other persons, or ask for guarantee = 'measured'."
-        )
+        raise SpecificationError(PRIVATE)
     if loss.is_zero:
         raise SpecificationError("rows.epsilon: is missing; add it, or ask for guarantee = 'measured'.")
     if not policy.neighbourhood.is_plain and query.rows_per_person > 1:
@@ -226,10 +244,15 @@ def _proved(query: Rows, policy: Policy, loss: Loss, parts: tuple[Part, ...]) ->
     epsilon = loss.amount / (query.rows_per_person * together)
     hood = policy.neighbourhood
     given = not isinstance(query.channel, Declared)
+    if given and hood.is_plain:
+        told = tuple(replace(p, epsilon=epsilon) for p in parts)
+        observed = terms(told, policy, query.rows_per_person)
+        if observed is None or stacked(observed, hood).value > loss.amount:
+            parts = tuple(_held(p, loss, epsilon) for p in told)  # each its own share, decided exactly
     for _ in range(ROUNDS):
         made = tuple(_made(replace(p, epsilon=epsilon)) for p in parts)
-        if given and hood.is_plain:
-            made = tuple(_held(p, loss, epsilon) for p in made)
+        if any(p.channel is not None and p.channel.is_private for p in made):
+            raise SpecificationError(PRIVATE)
         observed = terms(made, policy, query.rows_per_person)
         if observed is None:
             if not hood.is_plain:
@@ -243,8 +266,6 @@ def _proved(query: Rows, policy: Policy, loss: Loss, parts: tuple[Part, ...]) ->
             by = _stated(made, policy, loss.amount) if hood.is_plain else {"any": loss.amount}
             cost = replace(describe(move), value=loss.amount)  # what is charged; the terms say what is lost
             return RowStrategy(query, policy, loss, made, cost, tuple(observed), by)
-        if move.value >= INFINITE // 4 * epsilon / STEPS:
-            raise PolicyError(APART)
         if given:
             raise SpecificationError(_too_little(loss, move.value))
         epsilon *= Fraction(loss.amount) / Fraction(move.value) * (1 - Fraction(1, 2**30))
@@ -282,10 +303,10 @@ def _part(query: Rows, policy: Policy, at: int) -> Part:
     names = query.columns[at]
     domain = policy.domain.select(*names)
     secrets = secrets_of(policy, domain)
-    graph = policy.graph.project(domain.names)
-    if not graph.has_edges:
+    idle = [n for n in names if not policy.graph.project([n]).has_edges]
+    if idle and (policy.graph.kind == "cartesian" or not policy.graph.project(domain.names).has_edges):
         raise SpecificationError(
-            f"rows: {', '.join(names)} is no secret of this policy, so that nothing says what a channel must keep; "
+            f"rows: {', '.join(idle)} is no secret of this policy, so that nothing says what a channel must keep; "
             "name it in keep, or among the secrets."
         )
     channel = query.channel

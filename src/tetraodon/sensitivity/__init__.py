@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..errors import PolicyError
 from ..workload import AllRanges, Cells, Prefixes, Resolved, SomeRanges
 from . import rows
 from .neighbours import Neighbourhood
+from .ratios import INFINITE, Ratios
 from .rows import Layer
 from .rule_r import known_counts
 from .stack import EDGES, Move, Term, along_edges, check_size
@@ -74,14 +76,27 @@ def stacked(terms: Sequence[Term], hood: Neighbourhood, power: int = 1) -> Move:
         hood: what neighbouring tables are.
 
     Raises:
-        PolicyError: known counts for which no useful bound is known; names those to drop.
+        PolicyError: known counts for which no useful bound is known (names those to drop), or an output of a channel that tells
+            two secrets apart for certain, or with a loss of more than 65,536 times what was asked.
         Unsupported: too many cells or edges, or rows too large for exact arithmetic.
     """
     told = [t.squared() for t in terms] if power == 2 else list(terms)
     check_size(told)
     if not told:
         return Move(0, None)
-    return along_edges(told, hood.graph) if hood.is_plain else known_counts(told, hood, power)
+    found = _moved(told, hood, power)
+    for term in told:
+        if isinstance(term.joint, Ratios):
+            alone = found if len(told) == 1 else _moved([term], hood, power)
+            if alone.value >= INFINITE * term.factor:
+                raise PolicyError(
+                    "rows: some output would tell values apart for certain that this policy holds secret; no budget covers that."
+                )
+    return found
+
+
+def _moved(terms: Sequence[Term], hood: Neighbourhood, power: int) -> Move:
+    return along_edges(terms, hood.graph) if hood.is_plain else known_counts(terms, hood, power)
 
 
 def largest_move(resolved: Resolved, hood: Neighbourhood, layers: tuple[Layer, ...], power: int = 1) -> Move:
