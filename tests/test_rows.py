@@ -18,6 +18,7 @@ from tetraodon.costs import terms_from_spec, terms_spec
 from tetraodon.errors import BudgetError, PolicyError, Refused, SpecificationError, Unsupported
 from tetraodon.ledger import verify
 from tetraodon.loss import Loss
+from tetraodon.report import render
 from tetraodon.requests import Request, charge_of, price_all
 from tetraodon.rows.strategy import priced
 from tetraodon.sensitivity import stacked
@@ -549,6 +550,8 @@ def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:
     counts = [sorted(zip(*(m.to_frame()[c] for c in ("lat", "lon")), strict=True)) for m in (first, second)]
     assert counts[0] == counts[1] and len(set(counts[0])) <= 40
     assert any("charged in row" in text for text in s.remaining.outside)
+    page = render(second.save(tmp_path / "out"))
+    assert "Nothing more: the account has charged these permanent answers before" in page
     s.release(permanent(tmp_path, "2026"), epsilon=1, name="next year")
     assert s.ledger.spent == 2
     copy = (tmp_path / "people.permanent").read_bytes()

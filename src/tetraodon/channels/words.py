@@ -144,11 +144,13 @@ def leakage_words(joint: object, outputs: object) -> str:
 
 
 def distortion_words(distance: float, unit: str | None = None) -> str:
-    """How far outputs lie from the truth, in its unit.
+    """How far outputs lie from the truth, in its unit; "%" for how many are another value.
 
-    >>> distortion_words(90.004, "m"), distortion_words(0.25)
-    ('an output lies 90 m from the value on average', 'an output lies 0.25 from the value on average')
+    >>> distortion_words(90.004, "m"), distortion_words(25, "%")
+    ('an output lies 90 m from the value on average', '25 % of the outputs are another value')
     """
+    if unit == "%":
+        return f"{distance:.4g} % of the outputs are another value"
     return f"an output lies {distance:.4g}{f' {unit}' if unit else ''} from the value on average"
 
 

@@ -236,6 +236,11 @@ class RowRelease:
         """Whether no loss is proved of it."""
         return self.guarantee != "proved"
 
+    @property
+    def goes_out_again(self) -> bool:
+        """Whether its permanent answers were charged before."""
+        return not self.is_measured and self.loss.is_zero
+
 
 @dataclass(frozen=True)
 class PolicyText:

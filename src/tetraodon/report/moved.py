@@ -189,7 +189,11 @@ def _panels(seen: Reported) -> str:
 def _facts(entry: RowRelease, document: Document) -> str:
     """What holds for the release as a whole."""
     charged = f"Nothing is charged, since nothing is proved: <b>{entry.guarantee}</b>"
-    if not entry.is_measured:
+    if entry.goes_out_again:
+        charged = (
+            f"Nothing more: the account has charged these permanent answers before, <b>{entry.guarantee}</b>"
+        )
+    elif not entry.is_measured:
         charged = cost(entry, document.budget)
     rows = [
         (

@@ -107,7 +107,12 @@ def evidence(
         "certificate": None if channel.certificate is None else _certificate(channel.certificate),
         "words": [proved_words(channel, epsilon), certified_words(channel.certificate)]
         if seen is None
-        else seen.words(channel, source, (distortion, unit), epsilon),
+        else seen.words(
+            channel,
+            source,
+            (100 * distortion, "%") if isinstance(metric, Discrete) else (distortion, unit),
+            epsilon,
+        ),
         "curve": _curves(channel, table, law, metric, points, seconds),
         "rows": _rows(channel, law),
     }

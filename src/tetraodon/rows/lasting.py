@@ -43,7 +43,9 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
         before = entry.charge
         if before is not None and not before.loss.is_zero:
             loss = Loss(charge.loss.unit, Fraction(0))
-            text = f"permanent answers of epoch {lasting.epoch!r}, charged in row {entry.seq}, for these rows too"
+            text = (
+                f"the permanent answers of epoch {lasting.epoch!r} once more, as charged in row {entry.seq}"
+            )
             cost = cost_spec(loss, "permanent answers, charged once", {}, (), strategy.exact_terms)
             return replace(
                 charge, loss=loss, mechanism=own, cost=cost, disclosures=(*charge.disclosures, text)

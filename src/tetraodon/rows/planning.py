@@ -115,6 +115,8 @@ def released_rows_text(entry: Mapping[str, Any]) -> list[str]:
     """The manifest's entry of released rows as text."""
     files = ", ".join(f["path"] for f in entry["files"].values())
     paid = f"epsilon {entry['spent']['amount']}" if entry["guarantee"] == "proved" else MEASURED
+    if entry["guarantee"] == "proved" and entry["spent"]["amount"] == "0":
+        paid = "nothing more than its permanent answers were charged before"
     lines = [f"{entry['name']}: {paid}, {entry['rows']:,} rows, {entry['mechanism_name']} → {files}"]
     if entry["per_person"]:
         lines.append(f"  {entry['per_person']['text']}")
