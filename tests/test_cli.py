@@ -277,7 +277,6 @@ def test_later_commands_are_refused_by_name(settings: Settings, run: Run) -> Non
     path = settings()
     for command in (
         ["tune", path],
-        ["attack", path, path],
         ["ledger", "raise", path],
         ["plan", path, "--compare"],
     ):

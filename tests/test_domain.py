@@ -373,7 +373,7 @@ BOX = [[0, 1], [0, 1]]
         ),
         (
             {"categorical": ["p"], "hierarchy": {}},
-            "domain.a.hierarchy: generalisation trees are not available",
+            "domain.a.hierarchy: the value 'p' has no parent",
         ),
         ({"point": ["lat", "lon"]}, "domain.a.box: is missing; add it"),
         ({"point": ["lat"], "box": BOX, "cell": 1}, "domain.a.point: the names of two columns"),
@@ -445,9 +445,7 @@ def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("ask", "name"),
     [
-        (lambda: td.Categorical(["p"], hierarchy={}), "hierarchy"),
         (lambda: td.channels.learn([1], [1]), "channels.learn"),
-        (lambda: td.leakage.attack([1], [1]), "leakage.attack"),
         (lambda: td.HybridObscuring(private="age"), "HybridObscuring"),
         (lambda: td.frontier(), "frontier"),
     ],

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.bits import NeedsMore, dec, given_bits, never, words_of
 
-from tetraodon import _choices, _gaussian, _laws, _orders, _tables, noise
+from tetraodon import _choices, _gaussian, _laws, _orders, _tables, _uniform, noise
 from tetraodon._tables import Lower, Signed, Table, convert, exp_bounds, locate, search, settle, tables
 from tetraodon.errors import Refused, SpecificationError
 from tetraodon.noise import (
@@ -440,6 +440,46 @@ def test_exact_numbers_of_every_kind_are_one_scale() -> None:
     assert discrete_laplace(3, 0).shape == (0,)
 
 
+def test_whole_numbers_below_a_bound_are_uniform() -> None:
+    """Chi-squared at 1e-6 for each bound, the bounds mixed as in use."""
+    from scipy.stats import chi2
+
+    sizes = np.array([1, 2, 3, 7, 10, 64])
+    which = np.tile(np.arange(len(sizes)), 40_000)
+    drawn = noise.below(sizes[which])
+    assert drawn.dtype == np.int64 and drawn.min() == 0
+    for at, size in enumerate(sizes.tolist()):
+        counts = np.bincount(drawn[which == at], minlength=size)
+        assert len(counts) == size
+        expected = counts.sum() / size
+        assert size == 1 or chi2.sf(((counts - expected) ** 2 / expected).sum(), size - 1) > 1e-6
+
+
+def test_the_incomplete_turn_of_a_bound_is_drawn_again() -> None:
+    """Of 2^64 words the first 2^64 mod b are rejected, and no other: exhaustive at the edge."""
+    for bound in (3, 5, 6, 1000, 2**31 - 1, 2**40 + 1, 2**63 - 1):
+        cut = 2**64 % bound
+        told = [[cut - 1, cut, 2**64 - 1], [cut + 1]]
+        asked: list[int] = []
+
+        def draw(count: int, told: list[list[int]] = told, asked: list[int] = asked) -> noise.Words:
+            asked.append(count)
+            return np.array(told[len(asked) - 1], dtype=np.uint64)
+
+        found = _uniform.below_each(np.full(3, bound), draw)
+        assert asked == [3, 1]
+        assert found.tolist() == [(cut + 1) % bound, cut % bound, (2**64 - 1) % bound]
+
+
+def test_bounds_that_are_no_bounds_are_refused() -> None:
+    for bounds in ([0], [-1], [1.5], [[2]], [True]):
+        with pytest.raises(SpecificationError, match="below"):
+            noise.below(np.array(bounds))
+    with pytest.raises(SpecificationError, match="2\\^63"):
+        noise.below(np.array([2**63], dtype=np.uint64))
+    assert noise.below(np.zeros(0, dtype=np.int64)).shape == (0,)
+
+
 def test_nothing_takes_a_seed_or_a_generator() -> None:
     """C15, C16: by signature, and by what the modules refer to."""
     asked: set[str] = set()
@@ -466,8 +506,9 @@ def test_nothing_takes_a_seed_or_a_generator() -> None:
         "choices",
         "rows",
         "arrays",
+        "bounds",
     }
-    for module in (noise, _tables, _gaussian, _laws, _choices, _orders):
+    for module in (noise, _tables, _gaussian, _laws, _choices, _orders, _uniform):
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}

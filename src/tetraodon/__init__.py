@@ -36,7 +36,7 @@ _HOME = {
     "MarginalConstraint": "constraints",
     "Rows": "rows.query",
     "Channel": "channels.channel",
-    "HybridObscuring": "later",
+    "HybridObscuring": "microdata.hybrid",
     "frontier": "later",
     "Policy": "policy",
     "Histogram": "queries",

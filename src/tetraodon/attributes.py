@@ -28,7 +28,7 @@ Ordinary cells come first in declared order, then ``other``, then ``missing``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -38,7 +38,8 @@ from typing import Any
 import numpy as np
 
 from .cellular import INVALID, MISSING_LABEL, Cells, Cellular, Missing
-from .errors import SpecificationError, Unsupported, unknown
+from .errors import SpecificationError, unknown
+from .hierarchy import Parents, parents_of
 from .numeric import MAX_EXACT, Integer, Numeric, Spacing
 from .points import Point
 from .reading import codes, elements, is_null, kind_of, listed, numbers, plain, text
@@ -55,6 +56,8 @@ class Categorical(Cellular):
             column ``code``).
         ordered: the list's order is meaningful (prefix sums and ``Within`` count steps along it).
         other: label of a cell for every value that is not declared; without it such a value is invalid.
+        hierarchy: levels above the values, which microdata may be generalised to: a mapping from each value to the name of its
+            group, and from groups to wider ones, or the path of a CSV file with the columns ``code`` and ``parent``.
 
     >>> Categorical(["Female", "Male"], other="Unknown").cells(["Male", "x", "Female"]).tolist()
     [1, 2, 0]
@@ -64,6 +67,7 @@ class Categorical(Cellular):
     is_ordered: bool = False
     other: str | None = None
     unit: str | None = None
+    parents: Parents = ()
     kind = "categorical"
 
     def __init__(
@@ -72,12 +76,10 @@ class Categorical(Cellular):
         *,
         ordered: bool = False,
         other: str | None = None,
-        hierarchy: object = None,
+        hierarchy: Mapping[Any, Any] | str | os.PathLike[str] | None = None,
         missing: Missing = "refuse",
         column: str | None = None,
     ) -> None:
-        if hierarchy is not None:
-            raise Unsupported("hierarchy: generalisation trees are not available in this version.")
         if not isinstance(ordered, bool | np.bool_):
             raise SpecificationError(f"ordered: true or false, not {kind_of(ordered)}.")
         told: list[Any] = (
@@ -106,7 +108,8 @@ class Categorical(Cellular):
                 f"values, other: {MISSING_LABEL!r} names the missing cell; use another text."
             )
         for name, value in (
-            ("values", tuple(told)), ("is_ordered", bool(ordered)), ("other", other), ("missing", missing), ("column", column)
+            ("values", tuple(told)), ("is_ordered", bool(ordered)), ("other", other), ("missing", missing), ("column", column),
+            ("parents", () if hierarchy is None else parents_of(hierarchy, told)),
         ):  # fmt: skip
             object.__setattr__(self, name, value)
         super().__post_init__()
@@ -172,6 +175,8 @@ class Categorical(Cellular):
             spec["ordered"] = True
         if self.other is not None:
             spec["other"] = self.other
+        if self.parents:
+            spec["hierarchy"] = dict(self.parents)
         return spec | self._common_spec()
 
 

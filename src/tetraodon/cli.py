@@ -236,10 +236,41 @@ def tune(file: FileArgument) -> None:
     raise Unsupported("tune: not available in this version; use plan with other values of epsilon.")
 
 
-@app.command(hidden=True)
-def attack(files: list[Path]) -> None:
-    """Not available in this version."""
-    raise Unsupported("attack: not available in this version.")
+@app.command()
+def attack(
+    original: Annotated[Path, typer.Argument(help="The private table.", show_default=False)],
+    released: Annotated[Path, typer.Argument(help="What was released of it.", show_default=False)],
+    secret: Annotated[str, typer.Option(help="The column that attackers want to know.", show_default=False)],
+    model: Annotated[
+        list[str] | None, typer.Option(help="Only this attacker (may be repeated); default: all.")
+    ] = None,
+    scenario: Annotated[
+        str, typer.Option(help="II: attackers learn on published rows. I: on clean ones.")
+    ] = "II",
+    ident: Annotated[
+        str | None, typer.Option("--id", help="The column that tells who is who; default: row by row.")
+    ] = None,
+    features: Annotated[
+        list[str] | None, typer.Option(help="Only this released column (may be repeated, or a,b,c).")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="number (scored by distance) or category; default: by its values.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Parts that the people are split into.")] = 2,
+    repeats: Annotated[int, typer.Option(help="How many times they are split.")] = 5,
+    as_json: JsonOption = False,
+) -> None:
+    """How well trained attackers find out a secret from a release. The figures are private; nothing is written."""
+    from .attacking import measured, text
+
+    with _working("attacking"):
+        found = measured(
+            original, released, secret, model or [], scenario, ident, features or [], kind, folds, repeats
+        )
+    if as_json:
+        _print_json(found.to_spec())
+    else:
+        print(text(found))
 
 
 LedgerArgument = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]

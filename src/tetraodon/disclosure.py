@@ -14,10 +14,11 @@ from .workload import Resolved, Rows
 if TYPE_CHECKING:
     from .clustering.released import Way
     from .marginals.strategy import MarginalStrategy
+    from .microdata.strategy import HybridStrategy
     from .rows.strategy import RowStrategy
 
 
-def exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy) -> list[str]:
+def exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | HybridStrategy) -> list[str]:
     """One text for every kind of row that was observed without noise; different facts have different texts."""
     if not isinstance(strategy, Strategy):
         return strategy.disclosed()

@@ -46,6 +46,8 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
             raise unknown(where, "key", key, sorted(allowed))
     with under(where):
         if kinds[0] == "categorical":
+            if isinstance(spec.get("hierarchy"), str) and folder is not None:
+                spec["hierarchy"] = folder / spec["hierarchy"]
             if isinstance(value, str):
                 return Categorical(value if folder is None else folder / value, **spec)
             return Categorical(listed(value, "categorical", "a list of codes, or the path of a file"), **spec)

@@ -253,6 +253,25 @@ def _header(path: Path) -> tuple[list[str], str]:
     return next(csv.reader([line.rstrip("\r")], delimiter=delimiter), []), delimiter
 
 
+def column_names(path: Path) -> list[str]:
+    """Names of a file's columns, from its schema or its first line alone; what stands in the first line of a CSV file may be a row."""
+
+    def names() -> list[str]:
+        import pyarrow.parquet as pq
+        from pyarrow import ipc
+
+        if kind == "csv":
+            return _header(path)[0]
+        if kind == "parquet":
+            return list(pq.read_schema(path).names)
+        with ipc.open_file(str(path)) as reader:
+            return list(reader.schema.names)
+
+    kind = FORMATS.get(suffix(path.name))
+    require_file(path)
+    return sealed(path.name, "opening", names)
+
+
 def _from_csv(path: Path, wanted: Sequence[str]) -> Source:
     """Every column is text; nothing is sniffed off the rows.
 

@@ -23,7 +23,5 @@ class _Later:
         raise Unsupported(f"{self._name}.{attribute}: not available in this version; {self._instead}")
 
 
-attack = _Later("leakage.attack", "measure a joint table, or samples of secrets and outputs, by td.leakage.")
 learn = _Later("channels.learn", "use channels.least_leaking on a grid.")
-HybridObscuring = _Later("HybridObscuring", "release answers instead of rows.")
 frontier = _Later("frontier", "use Session.plan for each epsilon.")

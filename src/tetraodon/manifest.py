@@ -72,6 +72,32 @@ ROWS = frozenset(
         "files",
     ]
 )
+MICRODATA = frozenset(
+    [
+        "kind",
+        "name",
+        "title",
+        "query",
+        "guarantee",
+        "spent",
+        "cost",
+        "mechanism",
+        "mechanism_name",
+        "rows",
+        "attributes",
+        "private",
+        "exchanged",
+        "quasi_identifiers",
+        "disclosed_exactly",
+        "requirements",
+        "groups",
+        "evidence",
+        "ledger_row",
+        "records",
+        "files",
+    ]
+)
+KEYS: Mapping[Any, frozenset[str]] = {None: ANSWERS, "rows": ROWS, "microdata": MICRODATA}
 
 
 def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ certified integer floors, and a word that the floors leave undecided is complete
 D/scale, with no delta; adding Gaussian noise to integers that move by at most D in L2 costs rho = D^2/(2 sigma2) of
 zero-concentrated privacy. Every integer has positive probability.
 
-``choose`` draws rows of a channel from finite laws in the same way (``_choices``), and ``shuffled`` a random order.
+``choose`` draws rows of a channel from finite laws in the same way (``_choices``), ``below`` whole numbers under a bound, and
+``shuffled`` a random order.
 
 *No seed, no generator.* Nothing here takes one. ``reserve`` draws all noise of a release **before** its private data
 are read, as much as the declared scales and sizes say and nothing else; handing it out afterwards neither draws nor
@@ -61,6 +62,7 @@ from ._laws import (
 )
 from ._orders import MOST, mixed
 from ._tables import Ints, Table, Words, convert, tables
+from ._uniform import below_each
 from .errors import Refused, SpecificationError
 from .exact import Number
 
@@ -69,6 +71,7 @@ __all__ = [
     "LARGEST_SIGMA2",
     "Choices",
     "Reserve",
+    "below",
     "choose",
     "discrete_gaussian",
     "discrete_gaussian_quantile",
@@ -317,6 +320,32 @@ def choose(choices: Choices, rows: Ints) -> Ints:
     drawn = np.empty(len(named), dtype=np.int64)
     for start in range(0, len(named), _CHUNK):
         drawn[start : start + _CHUNK] = choices.drawn(named[start : start + _CHUNK], _row)
+    return drawn
+
+
+def below(bounds: Ints) -> Ints:
+    """One whole number from 0 to bound − 1 for each element, every one of them with exactly the same probability.
+
+    Args:
+        bounds: whole numbers of 1 or more, shape (n,).
+    Returns:
+        int64 array of shape (n,), the caller's own.
+    Raises:
+        SpecificationError: bounds that are not such numbers; the message shows none of them.
+        Refused: the operating system gives no randomness.
+    Source: derived in ``_uniform``.
+
+    >>> below(np.array([1, 1])).tolist(), set(below(np.full(200, 3)).tolist())
+    ([0, 0], {0, 1, 2})
+    """
+    limits = np.asarray(bounds)
+    if limits.ndim != 1 or limits.dtype.kind not in "iu" or (limits.size and int(limits.min()) < 1):
+        raise SpecificationError("below: bounds are whole numbers of 1 or more, one for each draw.")
+    if limits.size and int(limits.max()) >= 1 << 63:
+        raise SpecificationError("below: bounds are below 2^63.")
+    drawn = np.empty(len(limits), dtype=np.int64)
+    for start in range(0, len(limits), _CHUNK):
+        drawn[start : start + _CHUNK] = below_each(limits[start : start + _CHUNK], _row)
     return drawn
 
 

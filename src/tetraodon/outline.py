@@ -53,6 +53,8 @@ def outline(raw: Mapping[str, Any]) -> dict[str, Any]:
         rho: str | int | Decimal | None = None
         query: dict[str, Any] | None = None
         rows: list[Any] | None = None
+        hybrid: dict[str, Any] | None = None
+        audit: str | None = None
         keep: list[str] = Field(default_factory=list)
         channel: dict[str, Any] | None = None
         guarantee: str = "proved"

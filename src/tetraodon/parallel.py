@@ -72,7 +72,7 @@ class Part:
     def _about(self, query: Query) -> Query:
         if not isinstance(query, Query):
             raise SpecificationError('split: a query such as td.CDF("age").')
-        if query.word == "rows":
+        if query.word in ("rows", "hybrid"):
             raise Unsupported("split: rows go out whole; release them from the session itself.")
         spec = query.to_spec()
         where = dict(spec.get("where", {}))

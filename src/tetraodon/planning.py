@@ -16,6 +16,9 @@ from .errors import OutputError, PolicyError, unknown
 from .exact import show
 from .ledger import Ledger
 from .mechanisms.strategy import Strategy
+from .microdata.audit import check_apart
+from .microdata.planning import microdata_text, planned_microdata, released_microdata_text
+from .microdata.strategy import HybridStrategy
 from .pricing import notes
 from .publish import prepare, publish
 from .queries import Quantiles
@@ -57,6 +60,9 @@ def planned(document: Document) -> dict[str, Any]:
         if isinstance(strategy, RowStrategy):
             releases.append(planned_rows(request.name, strategy, request.name in taken))
             continue
+        if isinstance(strategy, HybridStrategy):
+            releases.append(planned_microdata(request.name, strategy, request.name in taken))
+            continue
         releases.append(
             {
                 "name": request.name,
@@ -94,6 +100,9 @@ def plan_text(told: Mapping[str, Any]) -> str:
     for release in told["releases"]:
         if "channels" in release:
             lines += rows_text(release)
+            continue
+        if release.get("kind") == "microdata":
+            lines += microdata_text(release)
             continue
         lines.append(f"{release['name']}: {release['title']}, {_price(release)} ({release['workload']})")
         for i, row in enumerate(release["mechanisms"]):
@@ -136,6 +145,9 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
             raise unknown("--only", "release", name, known)
     requests = [replace(r, again=again) for r in document.requests if not only or r.name in only]
     priced = price_all(document.policy, requests)
+    for request in requests:
+        if request.audit is not None:
+            check_apart(request.audit, folder)
     prepare(folder, {p.request.name: (published_rows(p), document.formats[p.request.name]) for p in priced})
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
@@ -147,7 +159,7 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
 def published_rows(priced: PricedRequest) -> int:
     """Rows of the published table, known before the data are read."""
     strategy = priced.strategy
-    if isinstance(strategy, RowStrategy):
+    if isinstance(strategy, RowStrategy | HybridStrategy):
         return 0  # as many as the table has, which is not read yet
     if isinstance(strategy, Way):
         return strategy.query.k
@@ -171,6 +183,9 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
     for release in told["releases"]:
         if release.get("kind") == "rows":
             lines += released_rows_text(release)
+            continue
+        if release.get("kind") == "microdata":
+            lines += released_microdata_text(release)
             continue
         wide = (
             ""

@@ -14,6 +14,9 @@ from .marginals.asked import ask
 from .marginals.mechanism import Tables
 from .marginals.query import Marginals
 from .mechanisms import Mechanism, select
+from .microdata.declared import Layout
+from .microdata.settings import Hybrid
+from .microdata.strategy import priced as priced_microdata
 from .policy import Policy
 from .queries import Query
 from .rows.query import Rows
@@ -74,6 +77,8 @@ def check(query: Query, domain: Domain) -> None:
     if isinstance(query, Rows):
         for name in (*query.attributes, *query.keep):
             domain.attribute(name, "rows")
+    elif isinstance(query, Hybrid):
+        Layout.of(query, domain)
     elif isinstance(query, Marginals):
         ask(query, domain)
     elif isinstance(query, KMeans):
@@ -88,6 +93,8 @@ def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
     """Every applicable way of answering a query, best first. Reads and spends nothing."""
     if isinstance(query, Rows):
         return [priced_rows(query, policy, loss)]
+    if isinstance(query, Hybrid):
+        return [priced_microdata(query, policy)]
     if isinstance(query, Marginals):
         from .marginals.select import candidates as of_tables
 
@@ -105,8 +112,8 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
     Raises:
         SpecificationError: the mechanism does not apply to this query.
     """
-    if isinstance(query, Rows):
-        raise SpecificationError("rows: state a channel instead of a mechanism.")
+    if isinstance(query, Rows | Hybrid):
+        raise SpecificationError(f"{query.word}: has no mechanism to name; leave it out.")
     if isinstance(query, Marginals):
         from .marginals.select import price as tables
 
@@ -126,7 +133,7 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
 
 def notes(query: Query, policy: Policy, loss: Loss) -> tuple[str, ...]:
     """What a plan leaves out, in words."""
-    if isinstance(query, Marginals | KMeans | Rows):
+    if isinstance(query, Marginals | KMeans | Rows | Hybrid):
         return ()
     return select.notes(resolve(query, policy.domain), policy.neighbourhood, loss)
 

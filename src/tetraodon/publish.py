@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import OutputError, SpecificationError
 from .files import sha256
-from .manifest import ANSWERS, ROWS, manifest_of, release_entry
+from .manifest import KEYS, manifest_of, release_entry
+from .microdata.audit import check_apart
+from .microdata.publishing import GROUPS, microdata_entry
+from .microdata.release import MicrodataRelease
 from .release import Release
 from .rows.publishing import row_entry, targets
 from .rows.release import RowRelease
@@ -156,13 +159,15 @@ def staging(folder: Path) -> Iterator[Path]:
 
 def publish(
     folder: Path,
-    releases: Sequence[tuple[Release | RowRelease, Sequence[str]]],
+    releases: Sequence[tuple[Release | RowRelease | MicrodataRelease, Sequence[str]]],
     context: Mapping[str, Any],
     report: bool = False,
 ) -> Path:
     """Write answers, manifest and, if asked, the report; returns the manifest's path."""
-    for _, formats in releases:
+    for release, formats in releases:
         check_formats(formats)
+        if isinstance(release, MicrodataRelease) and release.audit is not None:
+            check_apart(release.audit, folder)
     check_targets(folder, {release.name: [*formats, *extra_files(release)] for release, formats in releases})
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder) as stage:
@@ -175,6 +180,8 @@ def publish(
                 files[form] = {"path": path.name, "sha256": sha256(path)}
             if isinstance(release, RowRelease):
                 entries.append(row_entry(release, stage, files))
+            elif isinstance(release, MicrodataRelease):
+                entries.append(microdata_entry(release, stage, files))
             else:
                 entries.append(release_entry(release, files))
             digests[release.charge] = {f["path"]: f["sha256"] for f in files.values()}
@@ -220,7 +227,7 @@ def _earlier(
             kept = (
                 told["policy"]["hash"] == context["policy"]["hash"]
                 and all(told["data"][k] == v for k, v in context["data"].items())
-                and set(entry) == (ROWS if entry.get("kind") == "rows" else ANSWERS)
+                and frozenset(entry) == KEYS.get(entry.get("kind"))
                 and entry["name"] not in names
                 and files in held
                 and all(sha256(folder / name) == digest for name, digest in files.items())
@@ -255,6 +262,8 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
         )
 
 
-def extra_files(release: Release | RowRelease) -> list[str]:
+def extra_files(release: Release | RowRelease | MicrodataRelease) -> list[str]:
     """Endings of the files that stand beside the published numbers or rows."""
+    if isinstance(release, MicrodataRelease):
+        return [GROUPS]
     return list(targets(release).values()) if isinstance(release, RowRelease) else []

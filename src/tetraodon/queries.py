@@ -303,6 +303,12 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
         from .rows.query import rows_from_spec
 
         return rows_from_spec(rest, where)
+    if "hybrid" in rest:
+        from .microdata.settings import hybrid_from_spec
+
+        if len(rest) > 1:
+            raise SpecificationError(f"{where}.hybrid: a table of settings, and nothing beside it.")
+        return hybrid_from_spec(rest["hybrid"], f"{where}.hybrid")
     if "kmeans" in rest:
         from .clustering.query import kmeans_from_spec
 

@@ -18,6 +18,10 @@ from .loss import Loss, Unit
 from .marginals.strategy import MarginalStrategy
 from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.strategy import Strategy
+from .microdata.release import MicrodataRelease
+from .microdata.settings import Hybrid
+from .microdata.strategy import HybridStrategy, check_unproved
+from .microdata.strategy import priced as priced_microdata
 from .policy import Policy, digest
 from .pricing import candidates, price
 from .queries import Histogram, Query
@@ -39,6 +43,7 @@ class Request:
         guarantee: "proved", or "measured" for rows without a proved bound, which are charged nothing and named beside every
             total.
         publishes_evidence: write what is computed from private rows (leakage, distortion) beside the release.
+        audit: a private file for the mapping that microdata were made by, outside of any published folder.
     """
 
     query: Query
@@ -48,11 +53,16 @@ class Request:
     again: bool = False
     guarantee: str = "proved"
     publishes_evidence: bool = False
+    audit: Path | None = None
 
     def __post_init__(self) -> None:
         if self.guarantee not in ("proved", "measured"):
             raise SpecificationError("guarantee: 'proved', or 'measured' for rows without a proved bound.")
-        if self.guarantee == "measured" and not isinstance(self.query, Rows):
+        if isinstance(self.query, Hybrid):
+            check_unproved(self.guarantee, not self.loss.is_zero)
+        elif self.audit is not None:
+            raise SpecificationError("audit: goes with hybrid; nothing else has a mapping of rows.")
+        elif self.guarantee == "measured" and not isinstance(self.query, Rows):
             raise SpecificationError("guarantee: answers are proved; 'measured' is for rows.")
         if self.guarantee == "proved":
             object.__setattr__(self, "loss", release_loss(self.loss.unit, self.loss.amount, self.loss.unit))
@@ -96,11 +106,11 @@ class PricedRequest:
 
     request: Request
     policy_hash: str
-    strategy: Strategy | MarginalStrategy | Way | RowStrategy
+    strategy: Strategy | MarginalStrategy | Way | RowStrategy | HybridStrategy
     considered: tuple[Priced, ...]
 
 
-def digest_of(made: Release | RowRelease) -> str:
+def digest_of(made: Release | RowRelease | MicrodataRelease) -> str:
     """SHA-256 of what was drawn."""
     if isinstance(made, Release):
         return hashlib.sha256(made.answers.values.tobytes()).hexdigest()
@@ -117,7 +127,7 @@ def digest_of(made: Release | RowRelease) -> str:
 def charge_of(priced: PricedRequest, policy: Policy, edition: str) -> Charge:
     """What the ledger is asked for."""
     request, strategy = priced.request, priced.strategy
-    if isinstance(strategy, RowStrategy):
+    if isinstance(strategy, RowStrategy | HybridStrategy):
         cost = cost_spec(
             strategy.spent, strategy.cost.rule, strategy.by_secret, strategy.terms, strategy.exact_terms
         )
@@ -161,7 +171,9 @@ def price_all(policy: Policy, requests: Sequence[Request]) -> list[PricedRequest
 
 def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
     """Priors come from histograms that the same run has drawn before; a run uses a store of permanent answers once."""
-    strategy = priced.strategy
+    strategy, audit = priced.strategy, priced.request.audit
+    if audit is not None and audit.resolve() in {r.audit.resolve() for r in earlier if r.audit is not None}:
+        raise SpecificationError("audit: serves an earlier release of this run; give each a file of its own.")
     if not isinstance(strategy, RowStrategy):
         return
     before = {request.name: request.query for request in earlier}
@@ -187,6 +199,12 @@ def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
 
 
 def _price(policy: Policy, request: Request) -> PricedRequest:
+    if isinstance(request.query, Hybrid):
+        if request.mechanism is not None:
+            raise SpecificationError("mechanism: microdata have a method instead; leave it out.")
+        return PricedRequest(
+            request, policy.hash, priced_microdata(request.query, policy, request.guarantee), ()
+        )
     if isinstance(request.query, Rows):
         if request.mechanism is not None:
             raise SpecificationError("mechanism: rows have a channel instead.")

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .answers import answers
@@ -19,6 +20,13 @@ from .ledger import Charge, Ledger
 from .loss import Loss
 from .mechanisms import Mechanism, mechanism_from_spec
 from .mechanisms.charged import reserved
+from .microdata.audit import check_audit
+from .microdata.declared import Read, read
+from .microdata.planning import HybridPlan
+from .microdata.release import MicrodataRelease, rows_of, write_mapping
+from .microdata.settings import Hybrid
+from .microdata.strategy import HybridStrategy, asked_for, check_unproved
+from .microdata.strategy import priced as priced_microdata
 from .parallel import Part, parts
 from .policy import Policy, digest
 from .pricing import candidates, notes
@@ -42,6 +50,9 @@ from .rows.strategy import RowStrategy
 from .rows.strategy import priced as priced_rows
 from .table import Counts, Table
 from .zcdp import probability
+
+if TYPE_CHECKING:
+    from .microdata.plan import Plan as Fitted
 
 
 @dataclass(frozen=True)
@@ -139,11 +150,16 @@ class Session:
         """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
 
         Of rows, the channels with what they keep and how far they move values; without ``epsilon`` as a measured release.
+        Of microdata (``td.HybridObscuring``), what would leave: they have no proved loss, and no ``epsilon``.
 
         Args:
             epsilon: what the release would be charged, with Laplace noise; or
             rho: the same with Gaussian noise (zero-concentrated privacy).
         """
+        query = asked_for(query)
+        if isinstance(query, Hybrid):
+            check_unproved("measured", epsilon is not None or rho is not None)
+            return HybridPlan(priced_microdata(query, self.policy))
         if isinstance(query, Rows):
             free = epsilon is None and rho is None
             loss = Loss("epsilon", Fraction(0)) if free else one_loss(epsilon, rho, "plan")
@@ -161,6 +177,7 @@ class Session:
         again: bool = False,
         rho: Number | None = None,
         guarantee: str = "proved",
+        audit: str | os.PathLike[str] | None = None,
     ) -> Any:
         """Charge the ledger, then draw.
 
@@ -170,32 +187,37 @@ class Session:
             mechanism: "auto" (least expected error among ``plan``), a name or a mechanism object.
             name: what the ledger calls it; by default the query's own title.
             again: draw and charge afresh although the name was released before.
-            guarantee: "measured" for rows (``td.Rows``) without a proved bound: nothing is charged, and the ledger names the
-                release beside every total.
+            guarantee: "measured" for rows (``td.Rows``) without a proved bound, and for microdata (``td.HybridObscuring``): nothing
+                is charged, and the ledger names the release beside every total.
+            audit: a new private file for the mapping that microdata were made by (whose columns each row was given).
 
         Returns:
-            A ``Release`` of answers, or a ``RowRelease``.
+            A ``Release`` of answers, a ``RowRelease`` or a ``MicrodataRelease``.
 
         Raises:
             BudgetError: the budget does not cover it. Nothing was spent.
             LedgerError: the name was released already in this edition. Nothing was spent.
             DataError: the table does not fit its declaration. Nothing was spent.
         """
+        query = asked_for(query)
         if not isinstance(query, Query):
             raise SpecificationError(
                 f'release.query: a query such as td.CDF("age"), not {type(query).__name__}.'
             )
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
+        if isinstance(query, Hybrid):
+            check_unproved(guarantee, epsilon is not None or rho is not None)
         free = guarantee == "measured" and epsilon is None and rho is None
         loss = Loss("epsilon", Fraction(0)) if free else one_loss(epsilon, rho, "release")
-        request = Request(query, loss, name or query.title, chosen, again, guarantee)
+        private = None if audit is None else Path(audit)
+        request = Request(query, loss, name or query.title, chosen, again, guarantee, audit=private)
         [made] = self.release_all([request])
         self.ledger.published(made.charge, {"values": digest_of(made)})
         return made
 
     def release_all(
         self, requests: Sequence[Request], priced: Sequence[PricedRequest] | None = None
-    ) -> list[Release | RowRelease]:
+    ) -> list[Release | RowRelease | MicrodataRelease]:
         """Price everything, check the data, charge everything in one transaction, then draw: all or nothing.
 
         The ledger calls a charge published once ``publish`` has written its files.
@@ -223,13 +245,19 @@ class Session:
 
     def _drawn(
         self, priced: Sequence[PricedRequest], charges: Sequence[Charge], context: dict[str, Any]
-    ) -> list[Release | RowRelease]:
+    ) -> list[Release | RowRelease | MicrodataRelease]:
         with ExitStack() as held:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
             reserves = [held.enter_context(reserved(p.strategy.loss, p.strategy.draws)) for p in priced]
             self._check_known()
             tables: list[tuple[Any, int]] = []
             for p in priced:
+                if isinstance(p.strategy, HybridStrategy):
+                    if p.request.audit is not None:
+                        check_audit(p.request.audit)
+                    found = read(self.table, p.strategy.layout)
+                    tables.append(((found, p.strategy.fitted(found)), found.data.rows))
+                    continue
                 counts = self.table.counts(*p.strategy.domain.names)
                 if isinstance(p.strategy, RowStrategy):
                     check_persons(self.table, p.strategy)
@@ -239,7 +267,7 @@ class Session:
                 p.strategy.admit(counts.total)
                 tables.append((p.strategy.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
-            releases: dict[str, Release | RowRelease] = {}
+            releases: dict[str, Any] = {}
             for p, charge, reserve, (table, total), row in zip(
                 priced, charges, reserves, tables, rows, strict=True
             ):
@@ -256,8 +284,11 @@ class Session:
                         name, made, told, total, charge.loss, row, context, joints, shown, used, more
                     )
                     continue
-                found = answers(p.strategy, p.strategy.observe(table, total, reserve))
-                releases[name] = Release(name, p.strategy, found, total, p.considered, row, context)
+                if isinstance(p.strategy, HybridStrategy):
+                    releases[name] = _microdata(p, p.strategy, table, row, context)
+                    continue
+                told = answers(p.strategy, p.strategy.observe(table, total, reserve))
+                releases[name] = Release(name, p.strategy, told, total, p.considered, row, context)
         return list(releases.values())
 
     def _check_known(self) -> None:
@@ -324,3 +355,22 @@ class Session:
             "ledger": self.ledger,
             "versions": {"python": platform.python_version(), "tetraodon": __version__},
         }
+
+
+def _microdata(
+    priced: PricedRequest,
+    strategy: HybridStrategy,
+    fitted: tuple[Read, Fitted],
+    row: int,
+    context: dict[str, Any],
+) -> MicrodataRelease:
+    """Draw rows from a fitted plan, and keep the mapping where it was asked for."""
+    request, (found, plan) = priced.request, fitted
+    with charged_already(request.name):
+        made = rows_of(strategy, found, plan)
+        if request.audit is not None:
+            write_mapping(request.audit, made)
+    return MicrodataRelease(
+        request.name, strategy, made.table, made.groups, found.data.rows, row, context, plan, made.realised,
+        request.publishes_evidence, request.audit,
+    )  # fmt: skip

@@ -31,7 +31,7 @@ from .queries import query_from_spec
 from .reading import kind_of, listed, under
 from .requests import Request, release_loss
 from .session import Session
-from .spec_rows import ROW_KEYS, row_request, stated_loss
+from .spec_rows import ROW_KEYS, microdata_request, row_request, stated_loss
 from .table import Table
 
 # Bytes, with room for what is added to the name of a ledger while it is written.
@@ -52,7 +52,7 @@ LATER = {
         "renews",
     ),
     "policy": ("exempt",),
-    "releases": ("hybrid",),
+    "releases": (),
     "releases.present": ("interval", "round_to", "suppress_below", "totals"),
 }
 
@@ -218,8 +218,12 @@ def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constr
 def _request(told: Mapping[str, Any], folder: Path, earlier: Sequence[str]) -> Request:
     with under("name"):
         file_name(told["name"])
-    if (told["query"] is None) == (told["rows"] is None):
-        raise SpecificationError("query: state a query, or rows with a channel, one of them.")
+    if sum(told[key] is not None for key in ("query", "rows", "hybrid")) != 1:
+        raise SpecificationError("query: state a query, rows with a channel, or hybrid, one of them.")
+    if told["hybrid"] is not None:
+        return microdata_request(told, folder)
+    if told["audit"] is not None:
+        raise SpecificationError("audit: goes with hybrid; nothing else has a mapping of rows.")
     if told["rows"] is not None:
         return row_request(told, folder, earlier)
     for key, default in ROW_KEYS.items():

@@ -1,4 +1,4 @@
-"""``[[release]]`` tables of release.toml that ask for rows."""
+"""``[[release]]`` tables of release.toml that ask for rows, or for microdata."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 from .errors import SpecificationError
 from .exact import positive
 from .loss import UNITS, Loss
+from .microdata.settings import hybrid_from_spec
+from .microdata.strategy import check_unproved
 from .reading import listed
 from .requests import Request, release_loss
 from .rows.declared import declared_from_spec
@@ -69,6 +71,34 @@ def row_request(told: Mapping[str, Any], folder: Path, earlier: Sequence[str]) -
         loss = release_loss(loss.unit, loss.amount, loss.unit)
     return Request(
         query, loss, told["name"], guarantee=told["guarantee"], publishes_evidence=told["publish_evidence"]
+    )
+
+
+def microdata_request(told: Mapping[str, Any], folder: Path) -> Request:
+    """The request of a release with ``[release.hybrid]``.
+
+    Args:
+        folder: where relative paths start.
+
+    Raises:
+        SpecificationError: keys that do not fit each other; the message begins with the key.
+    """
+    check_unproved(told["guarantee"], any(told[unit] is not None for unit in UNITS))
+    if told["mechanism"] != "auto":
+        raise SpecificationError("mechanism: microdata have hybrid.method instead; leave it out.")
+    for key, default in ROW_KEYS.items():
+        if key not in ("guarantee", "publish_evidence") and told[key] != default:
+            raise SpecificationError(f"{key}: goes with rows, not with hybrid.")
+    audit = told["audit"]
+    if audit is not None and (not audit or "\0" in audit):
+        raise SpecificationError("audit: the path of a new file, not empty and without null characters.")
+    return Request(
+        hybrid_from_spec(told["hybrid"], "hybrid"),
+        Loss("epsilon", Fraction(0)),
+        told["name"],
+        guarantee="measured",
+        publishes_evidence=told["publish_evidence"],
+        audit=None if audit is None else folder / audit,
     )
 
 

@@ -1,4 +1,5 @@
-"""How much a release leaks: measures of joint tables and of samples, and bounds between them. Everything is in bits.
+"""How much a release leaks: measures of joint tables and of samples, bounds between them, and trained attackers. What is
+information is in bits.
 
 >>> from tetraodon import leakage
 >>> table = [[0.45, 0.05], [0.05, 0.45]]  # P(secret, output)
@@ -8,7 +9,9 @@
 
 from __future__ import annotations
 
-from ..later import attack
+from .attack_found import Attack, Attacks, Difference
+from .attack_information import Information, released_information
+from .attacks import attack, attacks, paired
 from .bounds import (
     ErrorBounds,
     error_bounds,
@@ -51,11 +54,16 @@ from .samples import (
 from .tables import normalised
 
 __all__ = [
+    "Attack",
+    "Attacks",
     "Capacity",
+    "Difference",
     "ErrorBounds",
+    "Information",
     "Pair",
     "Shown",
     "attack",
+    "attacks",
     "batch_information",
     "bayes_error",
     "best_rule",
@@ -75,7 +83,9 @@ __all__ = [
     "min_entropy_capacity",
     "min_entropy_leakage",
     "normalised",
+    "paired",
     "prior_vulnerability",
+    "released_information",
     "risk",
     "sample_bayes_error",
     "sample_conditional_entropy",

@@ -220,6 +220,8 @@ def _used(document: Document) -> list[str]:
         found.add("certified")
     if any(e is not None and any(w.startswith("Measured") for w in e.words) for e in evidences):
         found.add("measured")
+    if any(w.startswith("Certified") for entry in document.microdata for w in entry.words or ()):
+        found.add("certified")
     return [kind for kind in ("proved", "certified", "measured") if kind in found]
 
 
@@ -231,7 +233,7 @@ def glossary(document: Document) -> str:
     rows = [
         (kind.capitalize(), meaning[:1].upper() + meaning[1:]) for kind, meaning in words(document).items()
     ]
-    if document.answers or not document.rows:
+    if document.answers or not (document.rows or document.microdata):
         rows += ACCURACY
     if document.rows:
         rows += MOVED

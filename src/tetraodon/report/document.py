@@ -243,6 +243,48 @@ class RowRelease:
 
 
 @dataclass(frozen=True)
+class Generalised:
+    """Groups of a private column, as published rows show them: label and number of rows of each."""
+
+    column: str
+    groups: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Microdata:
+    """Whole rows that went out generalised and exchanged, as their manifest tells it (keys as there).
+
+    Attributes:
+        exchanged, quasi_identifiers: published columns that were exchanged, and those that leave in classes.
+        groups: of each private column.
+        words: sentences of the evidence; None where it is not published.
+        evidence: what was computed from private rows, as it stands in the manifest.
+    """
+
+    name: str
+    guarantee: str
+    loss: Loss
+    mechanism: str
+    rows: int
+    attributes: tuple[str, ...]
+    exchanged: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
+    groups: tuple[Generalised, ...]
+    requirements: Mapping[str, Any]
+    disclosed: tuple[str, ...]
+    words: tuple[str, ...] | None
+    evidence: Mapping[str, Any] | None
+    ledger_row: int
+    files: tuple[File, ...]
+    content: tuple[str, bytes]
+
+    @property
+    def is_measured(self) -> bool:
+        """Nothing is proved of such rows."""
+        return True
+
+
+@dataclass(frozen=True)
 class PolicyText:
     """The policy in words, with its hash and specification.
 
@@ -317,7 +359,7 @@ class Document:
     records: int | None
     policy: PolicyText
     budget: Budget
-    entries: tuple[Entry | RowRelease, ...]
+    entries: tuple[Entry | RowRelease | Microdata, ...]
     versions: tuple[tuple[str, str], ...]
 
     @property
@@ -331,9 +373,14 @@ class Document:
         return tuple(entry for entry in self.entries if isinstance(entry, RowRelease))
 
     @property
-    def measured(self) -> tuple[RowRelease, ...]:
+    def microdata(self) -> tuple[Microdata, ...]:
+        """Releases of whole rows."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Microdata))
+
+    @property
+    def measured(self) -> tuple[RowRelease | Microdata, ...]:
         """Those of which no loss is proved."""
-        return tuple(entry for entry in self.rows if entry.is_measured)
+        return tuple(e for e in self.entries if isinstance(e, RowRelease | Microdata) and e.is_measured)
 
     @property
     def is_tied(self) -> bool:

@@ -13,7 +13,7 @@ from ..exact import show
 from ..loss import Loss, Unit
 from ..release import number
 from ..zcdp import epsilon_of, of_pure
-from .document import Budget, Document, Entry, RowRelease
+from .document import Budget, Document, Entry, Microdata, RowRelease
 from .words import equal
 
 SHORT = 12
@@ -25,9 +25,9 @@ def symbol(unit: Unit) -> str:
     return SYMBOLS[unit]
 
 
-def symbols(entries: Iterable[Entry | RowRelease]) -> list[str]:
+def symbols(entries: Iterable[Entry | RowRelease | Microdata]) -> list[str]:
     """The units that releases were charged in, in their order; what has no proved loss has none."""
-    charged = (e for e in entries if not (isinstance(e, RowRelease) and e.is_measured))
+    charged = (e for e in entries if not (isinstance(e, RowRelease | Microdata) and e.is_measured))
     return list(dict.fromkeys(symbol(entry.loss.unit) for entry in charged))
 
 

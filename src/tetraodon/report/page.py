@@ -11,9 +11,10 @@ from ..release import number
 from .account import account_section, glossary, policy_section
 from .answers import View
 from .charts import drawing
-from .document import Document, Entry, RowRelease
+from .document import Document, Entry, Microdata, RowRelease
 from .evidence import evidence
 from .losses import entering, most, symbol, symbols
+from .microdata import asked_microdata, microdata_article
 from .moved import article, asked_rows, distance
 from .places import place_map
 from .reported import Reported, reported
@@ -59,8 +60,10 @@ def page(document: Document, manifest: str) -> str:
     )
 
 
-def _seen(entry: Entry | RowRelease, domain: Mapping[str, Mapping[str, Any]]) -> Seen:
+def _seen(entry: Entry | RowRelease | Microdata, domain: Mapping[str, Mapping[str, Any]]) -> Seen:
     """What was published, from its file."""
+    if isinstance(entry, Microdata):
+        return ()
     return sheets(entry, domain) if isinstance(entry, Entry) else reported(entry, domain)
 
 
@@ -88,7 +91,8 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
     coverage = " / ".join(sorted({percent(entry.coverage) for entry in document.answers})) or "95 %"
     units = symbols(document.entries)
     alike = len(units) == 1
-    is_rows, is_both = not document.answers and bool(document.rows), bool(document.answers and document.rows)
+    moved = bool(document.rows or document.microdata)
+    is_rows, is_both = not document.answers and moved, bool(document.answers) and moved
     far = "Distance" if is_rows else f"± at {coverage}" + (", or distance" if is_both else "")
     good = "Rows" if is_rows else "Smallest count good to 10 %"
     heads = (
@@ -102,6 +106,9 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
             wide, small = distance(entry, _reported(shown))
             last = f"{entry.rows:,}" if is_rows else "–"
             told, short = asked_rows(entry), "Distance"
+        elif isinstance(entry, Microdata):
+            wide, small = ("not published" if entry.words is None else "measured"), ""
+            last, told, short = (f"{entry.rows:,}" if is_rows else "–"), asked_microdata(entry), "Distance"
         else:
             wide, small = plus_minus(entry, _sheets(shown)[0].view)
             last, told, short = smallest(entry), asked(entry), "±"
@@ -134,9 +141,9 @@ def _sheets(seen: Seen) -> tuple[Sheet, ...]:
     return tuple(one for one in seen if isinstance(one, Sheet))
 
 
-def _loss(entry: Entry | RowRelease, document: Document, alike: bool) -> str:
+def _loss(entry: Entry | RowRelease | Microdata, document: Document, alike: bool) -> str:
     """The cost of a release: the bare number where all are in one unit, and what it counts for where the account's is another."""
-    if isinstance(entry, RowRelease) and entry.is_measured:
+    if isinstance(entry, RowRelease | Microdata) and entry.is_measured:
         return '<b class="alert">no bound</b>'
     told = ("" if alike else f"{symbol(entry.loss.unit)} ") + most(entry.loss.amount)
     if entry.loss.unit == document.budget.unit or entry.loss.is_zero:
@@ -175,12 +182,14 @@ def smallest(entry: Entry) -> str:
 
 
 def _details(document: Document, seen: Sequence[Seen]) -> str:
-    articles = [
-        _article(i, entry, _sheets(shown), document)
-        if isinstance(entry, Entry)
-        else article(i, entry, _reported(shown), document)
-        for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True), 1)
-    ]
+    articles = []
+    for i, (entry, shown) in enumerate(zip(document.entries, seen, strict=True), 1):
+        if isinstance(entry, Entry):
+            articles.append(_article(i, entry, _sheets(shown), document))
+        elif isinstance(entry, Microdata):
+            articles.append(microdata_article(i, entry, document))
+        else:
+            articles.append(article(i, entry, _reported(shown), document))
     return '<section class="details">\n<h2>Release by release</h2>\n' + "\n".join(articles) + "\n</section>"
 
 

@@ -19,6 +19,7 @@ from .document import (
     Considered,
     Document,
     Entry,
+    Microdata,
     Noise,
     PolicyText,
     RowRelease,
@@ -40,6 +41,7 @@ from .keys import (
 )
 from .known import public_counts
 from .parts import files_of, guarantee_of, loss_of, unit_of, witness_of
+from .reading_microdata import microdata_of
 from .reading_rows import rows_of
 
 FORMAT = 1
@@ -149,17 +151,17 @@ def _secret(spec: Any, where: str) -> tuple[str, Fraction]:
     return text(spec, "secret", where), amount(spec, "loss", where)
 
 
-def _release(spec: Any, folder: Path, where: str) -> Entry | RowRelease:
-    """An entry of answers, which has no key "kind", or one of rows."""
+def _release(spec: Any, folder: Path, where: str) -> Entry | RowRelease | Microdata:
+    """An entry of answers, which has no key "kind", or one of rows or microdata."""
     if not isinstance(spec, Mapping):
         raise SpecificationError(f"{where}: a table.")
     if "kind" not in spec:
         return _entry(spec, folder, where)
-    if spec["kind"] != "rows":
+    if spec["kind"] not in ("rows", "microdata"):
         raise SpecificationError(
-            f"{where}.kind: this version reads entries of rows, and of answers without a kind."
+            f"{where}.kind: this version reads entries of rows and of microdata, and of answers without a kind."
         )
-    return rows_of(spec, folder, where)
+    return rows_of(spec, folder, where) if spec["kind"] == "rows" else microdata_of(spec, folder, where)
 
 
 def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:

@@ -1,0 +1,62 @@
+"""The mapping that was applied, for the publisher's own eyes: which row went where, and whose columns it was given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import OutputError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def check_audit(path: Path) -> None:
+    """Refuse, before anything is charged or drawn, what cannot be written, or would replace a file.
+
+    Raises:
+        OutputError: names the file and the fix.
+    """
+    if os.path.lexists(path):
+        raise OutputError(
+            f"audit: {path.name}: is there already; move it away or choose another name. Nothing was spent."
+        )
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise OutputError(
+            f"audit: {path.name}: its folder does not exist or cannot be written. Nothing was spent."
+        )
+
+
+def check_apart(path: Path, folder: Path) -> None:
+    """Refuse a private file inside a folder that is published.
+
+    Raises:
+        OutputError: names the fix.
+    """
+    inside, outer = path.resolve(), folder.resolve()
+    if inside == outer or outer in inside.parents:
+        raise OutputError(
+            f"audit: {path.name}: lies in the folder that is published, and says whose values each row holds; choose a place "
+            "outside of it."
+        )
+
+
+def write_audit(path: Path, table: pyarrow.Table) -> None:
+    """Write a new file that its owner alone may read.
+
+    Raises:
+        OutputError: it is there already, or cannot be written.
+    """
+    from pyarrow import csv
+
+    try:
+        # Never an existing file, nor one behind a link: its owner and mode could be others'.
+        place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(place, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            csv.write_csv(table, file, csv.WriteOptions(quoting_style="needed"))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OutputError(f"audit: {path.name}: cannot be written ({error.strerror}).") from None

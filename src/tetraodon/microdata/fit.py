@@ -1,0 +1,278 @@
+"""From rows and settings to a plan: which families of groups are searched, in what order, and with what result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..axes import Bools, Ints
+from ..errors import Refused, SpecificationError
+from .alternating import alternate, first_groups
+from .data import Data, PrivateColumn
+from .families import Family, intervals
+from .joint import Candidates, Found, optimal, settled
+from .orders import correspondence_order, curve_order
+from .plan import LN2, Group, Plan, laws_of
+from .prepared import Prepared
+from .rectangles import rectangles
+from .requirements import Requirements
+from .settings import Hybrid
+from .trees import tree_cuts
+
+MOST_BOXED = 900  # cells of a map up to which all rectangles are candidates
+MOST_CANDIDATES = 200_000
+SWEEPS = 10
+SHAPES = {
+    "ordered": ("intervals", "correspondence"),
+    "tree": ("tree", "correspondence"),
+    "grid": ("rectangles", "curve", "correspondence"),
+    "plain": ("correspondence",),
+}
+
+
+def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) -> Plan:
+    """Groups and channels of least leakage for these rows. Reads only; nothing is drawn for a release.
+
+    Args:
+        data: the rows.
+        settings: with the exchanged columns by name.
+        rng: what an alternating search starts from; fresh by default. No release noise.
+
+    Raises:
+        SpecificationError: settings that do not fit the columns.
+        Refused: no groups meet the requirements within the distortion; the message holds no private count.
+    """
+    _check(data, settings)
+    prepared = Prepared.of(data, settings)
+    if settings.method == "alternating":
+        source = np.random.default_rng() if rng is None else rng
+        found, history = alternate(prepared, first_groups(prepared, source), source)
+        found = settled(prepared, found)
+        groups = (tuple(_group(data.columns[0], m, i) for i, m in enumerate(found.groups)),)
+        proved = (found.bound + prepared.classes) / LN2
+        return Plan(settings, data.columns, groups, laws_of(prepared, found), prepared, None, 0.0, history, proved)
+    if len(data.columns) == 1:
+        search = _Search.of(prepared, 0, [])
+        found = optimal(prepared, search.candidates)
+        cuts = [[search.candidates.family.members[i] for i in found.chosen]]
+        bound: float | None = found.bound
+    else:
+        found, cuts = _several(prepared)
+        bound = None  # each column's groups are best given the others'; nothing is proved of all together
+    found, cuts = _sorted(prepared, settled(prepared, found), cuts)
+    groups = tuple(
+        tuple(_group(column, members, i) for i, members in enumerate(own))
+        for column, own in zip(data.columns, cuts, strict=True)
+    )
+    classes = prepared.classes
+    return Plan(
+        settings,
+        data.columns,
+        groups,
+        laws_of(prepared, found),
+        prepared,
+        None if bound is None else (bound + classes) / LN2,
+        found.coarse / LN2,
+    )
+
+
+def _check(data: Data, settings: Hybrid) -> None:
+    for column in data.columns:
+        if column.size < 2:
+            raise SpecificationError(
+                f"hybrid.private: {column.name!r} has one value only, so that there is nothing to generalise."
+            )
+        if settings.generalise != "auto" and settings.generalise not in SHAPES[column.kind]:
+            raise SpecificationError(
+                f"hybrid.generalise: {settings.generalise!r} does not fit {column.name!r}; one of {', '.join(SHAPES[column.kind])}."
+            )
+    if settings.requirements.k > data.rows:
+        raise SpecificationError("hybrid.k: more than the table has rows.")
+    if settings.groups is not None and any(settings.groups > c.size for c in data.columns):
+        raise SpecificationError("hybrid.groups: more than a private column has values.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The candidates of one private column while the others' groups stand."""
+
+    candidates: Candidates
+
+    @staticmethod
+    def of(prepared: Prepared, at: int, others: Sequence[Sequence[Ints]], relaxed: bool = False) -> _Search:
+        """
+        Args:
+            at: the column.
+            others: groups of every column (that of ``at`` is not looked at); empty where it is the only one.
+            relaxed: leave alpha aside, which groups of one column alone cannot keep.
+        """
+        data, settings = prepared.data, prepared.settings
+        column = data.columns[at]
+        family = family_of(prepared, column, at)
+        if len(family.members) > MOST_CANDIDATES:
+            raise SpecificationError(
+                f"hybrid.private: {column.name!r} has more than {MOST_CANDIDATES:,} candidate groups; declare coarser values."
+            )
+        need = replace(settings.requirements, alpha=None) if relaxed else settings.requirements
+        own = np.bincount(data.codes[at], minlength=column.size)
+        if not others:
+            allowed = need.allowed(own, family.members)
+
+            def groups_of(i: int) -> Sequence[Ints]:
+                return [np.sort(family.members[i])]
+        else:
+            products = _products(others, at)
+            allowed = _jointly(prepared, need, family, at, products, own)
+
+            def groups_of(i: int) -> Sequence[Ints]:
+                mine = np.sort(family.members[i])
+                found = [data.joint([*p[:at], mine, *p[at:]]) for p in products]
+                return [m for m in found if len(prepared.inside(m))]
+
+        share = family.counts_of(own.astype(np.float64)) / prepared.total
+        width = family.counts_of(np.ones(column.size)) / column.size
+        coarse = settings.coarseness * LN2 * share * width
+        return _Search(Candidates(family, np.asarray(allowed), groups_of, coarse, settings.groups))
+
+
+def _products(others: Sequence[Sequence[Ints]], at: int) -> list[list[Ints]]:
+    """Every combination of the other columns' groups."""
+    found: list[list[Ints]] = [[]]
+    for place, groups in enumerate(others):
+        if place != at:
+            found = [[*head, members] for head in found for members in groups]
+    return found
+
+
+def _jointly(
+    prepared: Prepared,
+    need: Requirements,
+    family: Family,
+    at: int,
+    products: Sequence[Sequence[Ints]],
+    own: Ints,
+) -> Bools:
+    """Rows of every joint group that occurs from k to alpha; variety of the column's own groups from l to beta."""
+    variety = Requirements(k=1, l=need.l, beta=need.beta, variety=need.variety)
+    allowed = variety.allowed(own, family.members)
+    cube = prepared.per_value().reshape(prepared.data.sizes)
+    table = np.moveaxis(cube, at, 0)
+    for product in products:
+        rows = family.counts_of(table[(slice(None), *np.ix_(*product))].reshape(len(own), -1).sum(axis=1))
+        good = rows >= need.k
+        if need.alpha is not None:
+            good &= rows <= need.alpha
+        allowed = allowed & (good | (rows == 0))
+    return np.asarray(allowed)
+
+
+def family_of(prepared: Prepared, column: PrivateColumn, at: int) -> Family:
+    """The candidate groups of a private column, by its kind and the settings."""
+    shape = prepared.settings.generalise
+    if shape == "auto":
+        shape = SHAPES[column.kind][0]
+        if column.kind == "grid" and column.size > MOST_BOXED:
+            shape = "curve"
+    if shape == "intervals":
+        return intervals(column.size)
+    if shape == "tree":
+        assert column.parents is not None
+        return tree_cuts(column.labels, column.parents)
+    if shape == "rectangles":
+        assert column.shape is not None
+        return rectangles(column.shape)
+    if shape == "curve":
+        assert column.shape is not None
+        return intervals(column.size, order=curve_order(column.shape))
+    counts = np.zeros((column.size, prepared.clusters.number))
+    np.add.at(counts, (prepared.data.codes[at], prepared.clusters.labels), 1.0)
+    return intervals(column.size, order=correspondence_order(counts))
+
+
+def _several(prepared: Prepared) -> tuple[Found, list[list[Ints]]]:
+    """Coordinate descent: the groups of one column at a time, each step exact, until none gets better."""
+    columns = prepared.data.columns
+    cuts: list[list[Ints]] = [[np.arange(c.size)] for c in columns]
+    best: Found | None = None
+    for sweep in range(SWEEPS):
+        better = False
+        for at in range(len(columns)):
+            first = sweep == 0 and at < len(columns) - 1
+            search = _Search.of(prepared, at, cuts, relaxed=first)
+            found = optimal(prepared, search.candidates)
+            if sweep == 0 or best is None or found.objective < best.objective - 1e-9:
+                members = [np.sort(search.candidates.family.members[i]) for i in found.chosen]
+                better = sweep == 0 or best is None or found.objective < best.objective - 1e-9
+                cuts[at], best = members, found
+        if not better:
+            break
+    assert best is not None
+    if not holds_jointly(prepared.settings.requirements, prepared.data, _group_of(prepared.data, cuts)):
+        raise Refused(
+            "hybrid: no joint groups of these private columns were found that meet k, alpha, l and beta; relax them, or state fewer "
+            "groups."
+        )
+    return best, cuts
+
+
+def _group_of(data: Data, cuts: Sequence[Sequence[Ints]]) -> tuple[Ints, ...]:
+    found = []
+    for column, own in zip(data.columns, cuts, strict=True):
+        of = np.zeros(column.size, dtype=np.int64)
+        for g, members in enumerate(own):
+            of[members] = g
+        found.append(of)
+    return tuple(found)
+
+
+def holds_jointly(need: Requirements, data: Data, group_of: Sequence[Ints]) -> bool:
+    """Whether joint groups that occur have k to alpha rows, and each column's groups l to beta values."""
+    sizes = tuple(int(g.max()) + 1 for g in group_of)
+    parts = tuple(g[c] for g, c in zip(group_of, data.codes, strict=True))
+    rows = np.bincount(np.ravel_multi_index(parts, sizes), minlength=int(np.prod(sizes)))
+    rows = rows[rows > 0]
+    if (rows < need.k).any() or (need.alpha is not None and (rows > need.alpha).any()):
+        return False
+    variety = Requirements(k=1, l=need.l, beta=need.beta, variety=need.variety)
+    for codes, groups, column in zip(data.codes, group_of, data.columns, strict=True):
+        own = np.bincount(codes, minlength=column.size)
+        if not variety.allowed(own, [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]).all():
+            return False
+    return True
+
+
+def _sorted(
+    prepared: Prepared, found: Found, cuts: Sequence[Sequence[Ints]]
+) -> tuple[Found, list[list[Ints]]]:
+    """Groups of every column by their first value, and the joint groups numbered row-major over them, as plans number them."""
+    ordered = [
+        [np.sort(m) for m in own] if prepared.data.columns[at].kind == "tree" else sorted((np.sort(m) for m in own), key=lambda m: int(m[0]))
+        for at, own in enumerate(cuts)
+    ]  # fmt: skip
+    group_of = _group_of(prepared.data, ordered)
+    sizes = tuple(len(o) for o in ordered)
+    where = {}
+    for place, members in enumerate(found.groups):
+        parts = np.unravel_index(int(members[0]), prepared.data.sizes)
+        code = np.ravel_multi_index(tuple(g[p] for g, p in zip(group_of, parts, strict=True)), sizes)
+        where[int(code)] = place
+    starts = np.concatenate([[0], np.cumsum([len(p) for p in found.pieces])])
+    groups, pieces, channels = [], [], []
+    for code in range(int(np.prod(sizes))):
+        place = where.get(code)
+        groups.append(np.zeros(0, dtype=np.int64) if place is None else found.groups[place])
+        pieces.append(() if place is None else found.pieces[place])
+        if place is not None:
+            channels += found.channels[starts[place] : starts[place + 1]]
+    return replace(found, groups=tuple(groups), pieces=tuple(pieces), channels=tuple(channels)), ordered
+
+
+def _group(column: PrivateColumn, members: Ints, at: int) -> Group:
+    if column.parents is not None:
+        family = tree_cuts(column.labels, column.parents)
+        for label, own in zip(family.labels, family.members, strict=True):
+            if np.array_equal(np.sort(own), members):
+                return Group(str(label), members)
+    return Group(column.label(members, at), members)
