@@ -184,7 +184,7 @@ def publish(
                 entries.append(microdata_entry(release, stage, files))
             else:
                 entries.append(release_entry(release, files))
-            digests[release.charge] = {f["path"]: f["sha256"] for f in files.values()}
+            digests[release.charge] = {f["path"]: f["sha256"] for f in entries[-1]["files"].values()}
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from tetraodon import leakage
 from tetraodon.errors import DataError, SpecificationError, Unsupported
 from tetraodon.leakage import attack_rounds
-from tetraodon.leakage.attack_features import features
+from tetraodon.leakage.attack_features import Secret, features
 from tetraodon.leakage.attack_tables import Given
 from tetraodon.leakage.attackers import MODELS, Attacker, by_group
 
@@ -238,6 +238,17 @@ def test_one_class_in_what_is_learnt_on() -> None:
         np.zeros((3, 1)), np.array([4, 4, 4]), np.zeros((2, 1)), None, None, 1,  # type: ignore[arg-type]
     )  # fmt: skip
     assert guess.tolist() == [4, 4]
+
+
+def test_by_rank_a_column_without_news_gives_the_median() -> None:
+    told = np.zeros((110, 1)), np.repeat(np.arange(10.0) ** 3, 11), np.zeros((2, 1))
+    seen = features(
+        Given.of({"x": [0.0] * 110}, "original").read(["x"]),
+        Given.of({"x": [0.0] * 110}, "released").read(["x"]), ["x"], "y",
+    )  # fmt: skip
+    for scale, expected in (("rank", (4**3 + 5**3) / 2), ("value", 202.5)):
+        guess = Attacker.of("logistic", {"scale": scale}).guess(*told, seen, Secret(told[1], True, 10), 1)
+        assert guess == pytest.approx([expected] * 2)
 
 
 def test_kinds_of_secret() -> None:

@@ -95,7 +95,10 @@ def test_what_is_drawn_has_those_odds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baselines, "Choices", Spy)
     monkeypatch.setattr(baselines, "below", below)
     features = of(np.random.default_rng(0), 50)
-    for baseline, share in ((Random("1/3"), Fraction(1, 3)), (Frapp("5/2"), Fraction(49) / (Fraction(5, 2) + 49))):
+    for baseline, share in (
+        (Random("1/3"), Fraction(1, 3)),
+        (Frapp("5/2"), Fraction(49) / (Fraction(5, 2) + 49)),
+    ):
         drawn = donors(baseline, features)
         (own, others), *rest = told.pop()
         assert not rest and Fraction(others, own + others) == share
@@ -166,7 +169,9 @@ def test_draws_pass_chi_squared(baseline: Baseline) -> None:
         drawn = donors(baseline, features, groups, in_group=True)
         assert np.array_equal(drawn // size, groups)
         np.add.at(counts, (np.arange(copies * size) % size, drawn % size), 1)
-    expected = law(baseline, features, groups, in_group=True, rows=np.arange(size))[:, :size] * counts.sum() / size
+    expected = (
+        law(baseline, features, groups, in_group=True, rows=np.arange(size))[:, :size] * counts.sum() / size
+    )
     assert not counts[expected == 0].any()
     likely = expected > 5
     rest, seen = expected[~likely].sum(), counts[~likely].sum()

@@ -22,8 +22,8 @@ def blobs(rows: int, metric: str, seed: int = 0, groups: int = 4) -> tuple[Featu
         f"n{j}": rng.poisson(np.where(which == j, 60.0, 1.0)) + 1 for j in range(groups)
     }
     if metric != "jensen-shannon":
-        names = np.array(["a", "b", "c", "d"])
-        table["kind"] = names[np.where(rng.random(rows) < 0.95, which, rng.integers(0, groups, rows))]
+        table["kind"] = np.array(["a", "b", "c", "d"])[which]
+        table["flag"] = rng.random(rows) < 0.2
     return Features.of_arrow(pa.table(table), list(table)), which
 
 

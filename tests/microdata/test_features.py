@@ -131,14 +131,14 @@ def test_every_library_gives_the_same() -> None:
 
 
 def test_kinds_of_columns() -> None:
-    dates = pa.array([3, 1, 3], pa.int64()).dictionary_encode()
+    grades = pa.array([3, 1, 3], pa.int64()).dictionary_encode()
     table = pa.table(
         {
             "flag": [True, False, True],
             "small": pa.array([1, 2, 3], pa.uint8()),
             "money": pa.array([Decimal("1.25"), Decimal("2.50"), Decimal("3.00")]),
             "single": pa.array([0.5, 1.5, 2.5], pa.float32()),
-            "grade": dates,
+            "grade": grades,
         }
     )
     found = Features.of_arrow(table, table.column_names)
@@ -223,17 +223,17 @@ def test_unseen_categories_and_other_kinds_at_encode() -> None:
 def test_metrics_that_do_not_fit() -> None:
     with pytest.raises(SpecificationError, match="Did you mean 'gower'"):
         apart(mixed(), np.array([0]), np.array([1]), "gowers")
-    with pytest.raises(SpecificationError, match="jensen-shannon.*'team'"):
+    with pytest.raises(SpecificationError, match=r"jensen-shannon.*'team'"):
         distances.check_features(mixed(), "jensen-shannon")
     negative = Features.of_arrow(pa.table({"fine": [1, 1], "low": [-1, 3]}), ["fine", "low"])
-    with pytest.raises(DataError, match="jensen-shannon.*'low'"):
+    with pytest.raises(DataError, match=r"jensen-shannon.*'low'"):
         distances.check_features(negative, "jensen-shannon")
     nothing = Features.of_arrow(pa.table({"a": [1, 0], "b": [2, 0]}), ["a", "b"])
     for refuse in (
         lambda: distances.check_features(nothing, "jensen-shannon"),
         lambda: between(nothing, np.array([0]), np.array([1]), "jensen-shannon"),
     ):
-        with pytest.raises(DataError, match="jensen-shannon.*0 in every column"):
+        with pytest.raises(DataError, match=r"jensen-shannon.*0 in every column"):
             refuse()
 
 

@@ -13,7 +13,7 @@ import tetraodon as td
 from tetraodon.microdata.alternating import alternate, evaluated
 from tetraodon.microdata.data import Data
 from tetraodon.microdata.features import Features
-from tetraodon.microdata.fit import _Search, fit
+from tetraodon.microdata.fit import candidates_of, fit
 from tetraodon.microdata.frames import columns_in
 from tetraodon.microdata.joint import channels, optimal
 from tetraodon.microdata.prepared import Prepared
@@ -52,9 +52,9 @@ def test_the_optimum_is_that_of_every_partition(budget: str, seed: int) -> None:
             best = min(best, sum(case.grouping(g) for g in groups) + made[1].leak)
     if not np.isfinite(best):
         with pytest.raises(td.errors.Refused):
-            optimal(case, _Search.of(case, 0, []).candidates)
+            optimal(case, candidates_of(case, 0))
         return
-    found = optimal(case, _Search.of(case, 0, []).candidates)
+    found = optimal(case, candidates_of(case, 0))
     assert found.bound - 1e-9 <= best  # a proof
     assert found.bound <= found.objective
     if budget == "group":
@@ -68,10 +68,10 @@ def test_the_optimum_is_that_of_every_partition(budget: str, seed: int) -> None:
 
 def test_one_group_is_best_where_nothing_keeps_groups_useful() -> None:
     case = prepared(200, 3, groups=None, coarseness="0.000001", distortion=0.5)
-    found = optimal(case, _Search.of(case, 0, []).candidates)
+    found = optimal(case, candidates_of(case, 0))
     assert len(found.groups) == 1
     dearer = prepared(200, 3, groups=None, coarseness=20, distortion=0.5, k=1)
-    assert len(optimal(dearer, _Search.of(dearer, 0, []).candidates).groups) > 2
+    assert len(optimal(dearer, candidates_of(dearer, 0)).groups) > 2
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -83,7 +83,7 @@ def test_alternating_never_rises_and_is_not_below_the_optimum(seed: int) -> None
     assert all(b <= a + 1e-12 for a, b in zip(leaks, leaks[1:], strict=False))
     assert found.distortion <= 0.2 + 1e-9
     assert evaluated(case, found.groups, _whole(case, found)) == pytest.approx((found.leak, found.distortion))
-    best = optimal(case, _Search.of(case, 0, []).candidates)
+    best = optimal(case, candidates_of(case, 0))
     assert best.objective <= found.leak + max(best.objective - best.bound, 0) + 1e-9
 
 

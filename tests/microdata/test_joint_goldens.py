@@ -13,7 +13,7 @@ from tetraodon.microdata.alternating import alternate
 from tetraodon.microdata.clusters import Clusters, clustered
 from tetraodon.microdata.data import Data, PrivateColumn
 from tetraodon.microdata.features import Features
-from tetraodon.microdata.fit import _Search
+from tetraodon.microdata.fit import candidates_of
 from tetraodon.microdata.joint import channels, optimal
 from tetraodon.microdata.prepared import Prepared
 from tetraodon.microdata.settings import Hybrid
@@ -71,14 +71,14 @@ def even_cuts(case: Prepared) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 @pytest.mark.parametrize(("distortion", "value"), [("0.40", 1.0283), ("0.45", 0.9980)])
 def test_groups_and_channels_with_a_budget_in_each_group(distortion: str, value: float) -> None:
     case = check_ins(distortion, "group")
-    found = optimal(case, _Search.of(case, 0, []).candidates)
+    found = optimal(case, candidates_of(case, 0))
     assert found.objective == pytest.approx(value, abs=2e-4)
     assert found.objective - found.bound < 1e-4  # nats
 
 
 def test_one_budget_for_all_is_no_worse_and_its_bound_holds() -> None:
     case = check_ins("0.45", "shared")
-    found = optimal(case, _Search.of(case, 0, []).candidates)
+    found = optimal(case, candidates_of(case, 0))
     assert found.objective <= 0.9982
     assert 0.9960 <= found.bound <= found.objective
 
@@ -100,5 +100,5 @@ def test_the_alternating_search_starts_and_ends_where_it_should(
     found, history = alternate(case, start, np.random.default_rng(0))
     assert history[0].leak <= first + 1e-6
     assert found.leak <= most + 0.02
-    best = optimal(case, _Search.of(case, 0, []).candidates)
+    best = optimal(case, candidates_of(case, 0))
     assert best.objective <= found.leak

@@ -24,9 +24,11 @@ class Task:
     """Batches and what is asked of them.
 
     Attributes:
-        budgets: (blocks,) of Σ p d: one for each, or, ``shared``, the same one everywhere; None for a given multiplier.
+        budgets: (blocks,) of Σ p d above the least attainable, > 0: one for each, or, ``shared``, the same one everywhere; None for
+            a given multiplier.
         multipliers: (blocks,), λ to begin with, or the given one.
         tolerances: (blocks,), gap to stop at, in nats; shared: all the same.
+        anchors: for invariant channels, such ones of distortion below the budget, by batch.
     """
 
     batches: tuple[Batch, ...]
@@ -35,6 +37,7 @@ class Task:
     tolerances: Floats
     shared: bool = False
     invariant: bool = False
+    anchors: tuple[Floats, ...] = ()
 
     def meet(self, parts: Sequence[Floats]) -> Floats:
         """Sums over what shares a budget, (blocks,)."""
@@ -80,7 +83,9 @@ class Reached:
         found: Floats = self.value - np.maximum(self.bound, 0.0)
         return found
 
-    def better_bound(self, task: Task, alive: list[Ints], bound: Floats, ratios: list[Floats], lam: Floats) -> None:
+    def better_bound(
+        self, task: Task, alive: list[Ints], bound: Floats, ratios: list[Floats], lam: Floats
+    ) -> None:
         where = np.concatenate(alive)
         pick = bound > self.bound[where]
         self.bound[where[pick]], self.lam[where[pick]] = bound[pick], lam[pick]
@@ -98,7 +103,6 @@ class Reached:
 def _rows(batch: Batch, r: Floats) -> tuple[Floats, Floats]:
     """Rows r / (d − min d + c_w) that sum to 1, and c_w > 0; r is (g,). Safeguarded Newton from the geometric mean of two bounds."""
     above = batch.cost if batch.wall is None else batch.cost + batch.wall
-    above = above - above.min(2, keepdims=True)
     r = r[:, None]
     low, high = np.broadcast_to(r, batch.mass.shape), batch.outputs[:, None] * r * np.ones_like(batch.mass)
     c = np.sqrt(low * high)
@@ -129,8 +133,7 @@ def begin(task: Task) -> State:
         parts = [_rows(b, ri) for b, ri in zip(task.batches, task.split(r), strict=True)]
         spare = np.ones_like(lam)
     else:
-        least = task.meet([b.least() for b in task.batches])
-        low, high = (least + share * (task.budgets - least) for share in (0.75, 0.9))
+        low, high = 0.75 * task.budgets, 0.9 * task.budgets
         most = 100 * top / few
         r, under, over = top / few, np.zeros_like(top), most.copy()
         for _ in range(24):
@@ -146,12 +149,11 @@ def begin(task: Task) -> State:
         lam, spare = mu / r, task.budgets - spent
     points = []
     for batch, (K, c), one in zip(task.batches, parts, task.split(lam), strict=True):
-        low = (batch.cost if batch.wall is None else batch.cost + batch.wall).min(2)
-        S = one[:, None, None] * (batch.cost - low[:, :, None] + c[:, :, None])
+        S = one[:, None, None] * (batch.cost + c[:, :, None])
         if batch.mask is not None:
             S, K = np.where(batch.mask > 0, S, 1.0), np.where(batch.mask > 0, K, NOTHING)
         theta = np.zeros((len(K), batch.P.shape[1], K.shape[2]))
-        points.append(Point(K, S, theta, one[:, None] * np.where(batch.mass > 0, low - c, 0.0)))
+        points.append(Point(K, S, theta, -one[:, None] * c * (batch.mass > 0)))
     return State(tuple(points), lam, spare)
 
 
@@ -193,9 +195,7 @@ def _lengths(task: Task, state: State, step: State) -> tuple[Floats, Floats]:
 def _moved(task: Task, state: State, step: State, primal: Floats, dual: Floats) -> State:
     points = [
         at.moved(by, a, b)
-        for at, by, a, b in zip(
-            state.points, step.points, task.split(primal), task.split(dual), strict=True
-        )
+        for at, by, a, b in zip(state.points, step.points, task.split(primal), task.split(dual), strict=True)
     ]
     return State(tuple(points), state.lam + dual * step.lam, state.spare + primal * step.spare)
 
@@ -398,20 +398,27 @@ def _feasible(task: Task, state: State) -> tuple[Floats, list[Floats]]:
     spent = [b.spent(K) for b, K in zip(task.batches, channels, strict=True)]
     used = task.meet(spent)
     if task.budgets is not None and (used > task.budgets).any():
-        if task.invariant:
-            return np.full(len(used), np.inf), channels
-        least = task.meet([b.least() for b in task.batches])
+        anchors = task.anchors or [_nearest(b) for b in task.batches]
+        least = task.meet([b.spent(K) for b, K in zip(task.batches, anchors, strict=True)])
         share = (used - task.budgets) / np.maximum(used - least, 1e-300) * (1 + 1e-9) + 1e-15
         share = np.where(used > task.budgets, np.minimum(share, 1.0), 0.0)
-        for batch, K, part in zip(task.batches, channels, task.split(share), strict=True):
+        for anchor, K, part in zip(anchors, channels, task.split(share), strict=True):
             K *= 1 - part[:, None, None]
-            low = batch.cost if batch.wall is None else batch.cost + batch.wall
-            g, w = np.indices(batch.mass.shape)
-            K[g, w, low.argmin(2)] += part[:, None]
+            K += part[:, None, None] * anchor
+        used = np.where(share > 0, np.minimum(used, task.budgets), used)
     value = task.meet([b.leak(K) for b, K in zip(task.batches, channels, strict=True)])
     if task.budgets is None:
         value = value + state.lam * used
     return value, channels
+
+
+def _nearest(batch: Batch) -> Floats:
+    """Each row to a nearest output."""
+    cost = batch.cost if batch.wall is None else batch.cost + batch.wall
+    K = np.zeros_like(cost)
+    g, w = np.indices(batch.mass.shape)
+    K[g, w, cost.argmin(2)] = 1.0
+    return K
 
 
 def _balance(batch: Batch, K: Floats) -> None:

@@ -31,7 +31,7 @@ class Batch:
         mass: (g, rows); ``per_mass`` 1/mass or 0.
         prior, log_prior: p(y | g) and its logarithm, (g, secrets, 1); 0 and 0 on padding.
         given: p(y | c, g), (g, secrets, rows).
-        cost, price: d and p_g(c) d, (g, rows, outputs).
+        cost, price: d − min d of the row, and p_g(c) times that, (g, rows, outputs): all distortions are above the least attainable.
         kept: p_g(ĉ), (g, outputs): what invariant channels keep.
         mask, wall, filler: 1 where real (g, rows, outputs), ``WALL`` where an output is not (g, 1, outputs), ``NOTHING``
             where a secret is not (g, secrets, 1); None without padding.
@@ -69,7 +69,7 @@ class Batch:
             x, w = block.joint.shape
             z = block.cost.shape[1]
             P[g, :x, :w] = block.joint * weight
-            cost[g, :w, :z] = block.cost
+            cost[g, :w, :z] = block.cost - block.cost.min(1, keepdims=True)
             mask[g, :w, :z] = 1.0
             filler[g, :x] = 0.0
         mass = P.sum(1)
@@ -114,7 +114,7 @@ class Batch:
         return values
 
     def spent(self, K: Floats) -> Floats:
-        """(g,): Σ_c p_g(c) Σ_ĉ W d."""
+        """(g,): Σ_c p_g(c) Σ_ĉ W d, above the least."""
         found: Floats = np.einsum("gwz,gwz->g", self.price, K)
         return found
 
@@ -141,12 +141,6 @@ class Batch:
         top = log_ratio.max(1, keepdims=True)
         total = np.sum(self.prior * np.exp(log_ratio - top), axis=1)
         found: Floats = top[:, 0] + np.log(total)
-        return found
-
-    def least(self) -> Floats:
-        """(g,): least attainable Σ p d."""
-        low = self.cost if self.wall is None else self.cost + self.wall
-        found: Floats = np.einsum("gw,gw->g", self.mass, low.min(2))
         return found
 
 

@@ -71,9 +71,7 @@ class Block:
         object.__setattr__(self, "cost", cost)
 
     @staticmethod
-    def of(
-        counts: Ints, cost: Floats, total: int, targets: Bools | None = None
-    ) -> tuple[Block, Ints, Ints]:
+    def of(counts: Ints, cost: Floats, total: int, targets: Bools | None = None) -> tuple[Block, Ints, Ints]:
         """The block of a group's table of counts, and what its rows and columns stand for.
 
         Values and clusters without records are left out; so are targets that are forbidden or cost NaN from a cluster in use.
@@ -182,7 +180,10 @@ def information_bound(
         raise SpecificationError(
             "information_bound: one table of log ratios and one multiplier ≥ 0 for each block."
         )
-    floor, size = 0.0, 1.0
+    if shared and not (lams == lams[:1]).all():
+        raise SpecificationError("information_bound: one shared budget has one multiplier.")
+    floor = -float(lams[0]) * budget if shared and len(lams) else 0.0
+    margin = 0.0
     for block, A, lam in zip(blocks, log_ratios, lams, strict=True):
         if A.shape != (len(block.joint), block.cost.shape[1]) or np.isnan(A).any() or np.isposinf(A).any():
             raise SpecificationError("information_bound: log_ratios: (values, targets), no NaN and no +inf.")
@@ -190,20 +191,14 @@ def information_bound(
         top = np.maximum(A.max(0), -1e300)
         with np.errstate(divide="ignore"):
             total = top + np.log(prior @ np.exp(A - top))
-        least = (gains(block.joint, A - np.maximum(total, 0.0) if not invariant else A)) + lam * (
-            block.mass[:, None] * block.cost
-        )
-        floor += float(least.min(1).sum()) - (0.0 if shared else float(lam) * budget * block.share)
+        told = gains(block.joint, A if invariant else A - np.maximum(total, 0.0))
+        floor += float((told + lam * (block.mass[:, None] * block.cost)).min(1).sum())
         if invariant:
             floor -= float(block.mass @ total)
-        size += float(np.abs(A[np.isfinite(A)]).max(initial=0.0)) + float(lam) * (
-            float(block.cost.max()) + budget
+        if not shared:
+            floor -= float(lam) * budget * block.share
+        size = (
+            1 + np.abs(A[np.isfinite(A)]).max(initial=0.0) + lam * (block.cost.max() + budget / block.share)
         )
-    if shared:
-        floor -= float(lams[0]) * budget if len(lams) else 0.0
-        if not (lams == lams[:1]).all():
-            raise SpecificationError("information_bound: one shared budget has one multiplier.")
-    if not np.isfinite(floor):
-        return -np.inf
-    most = max((sum(b.joint.shape) + b.cost.shape[1] for b in blocks), default=0)
-    return floor - MARGIN - 4 * UNIT * most * size
+        margin += block.share * (MARGIN + 4 * UNIT * (sum(block.joint.shape) + A.shape[1]) * float(size))
+    return floor - margin if np.isfinite(floor) else -np.inf

@@ -61,7 +61,9 @@ def drawn(plan: Plan, data: Data) -> Drawn:
         first = (law.class_ * groups + law.group) * number
         sizes = np.diff(starts[first : first + number + 1])
         used = law.columns[law.table.columns]
-        if (rows < 0).any() or (plan.settings.published == "donors" and (sizes[used] < plan.settings.donors).any()):
+        if (rows < 0).any() or (
+            plan.settings.published == "donors" and (sizes[used] < plan.settings.donors).any()
+        ):
             raise _unlike()
         chosen = law.columns[law.table.draw(rows)]
         targets[own] = chosen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,11 +52,13 @@ def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) ->
         found = settled(prepared, found)
         groups = (tuple(_group(data.columns[0], m, i) for i, m in enumerate(found.groups)),)
         proved = (found.bound + prepared.classes) / LN2
-        return Plan(settings, data.columns, groups, laws_of(prepared, found), prepared, None, 0.0, history, proved)
+        return Plan(
+            settings, data.columns, groups, laws_of(prepared, found), prepared, None, 0.0, history, proved
+        )
     if len(data.columns) == 1:
-        search = _Search.of(prepared, 0, [])
-        found = optimal(prepared, search.candidates)
-        cuts = [[search.candidates.family.members[i] for i in found.chosen]]
+        candidates = candidates_of(prepared, 0)
+        found = optimal(prepared, candidates)
+        cuts = [[candidates.family.members[i] for i in found.chosen]]
         bound: float | None = found.bound
     else:
         found, cuts = _several(prepared)
@@ -94,47 +96,46 @@ def _check(data: Data, settings: Hybrid) -> None:
         raise SpecificationError("hybrid.groups: more than a private column has values.")
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """The candidates of one private column while the others' groups stand."""
+def candidates_of(
+    prepared: Prepared, at: int, others: Sequence[Sequence[Ints]] = (), relaxed: bool = False
+) -> Candidates:
+    """The candidate groups of one private column while the others' groups stand.
 
-    candidates: Candidates
+    Args:
+        at: the column.
+        others: groups of every column (that of ``at`` is not looked at); none where it is the only one.
+        relaxed: leave alpha aside, which groups of one column alone cannot keep.
 
-    @staticmethod
-    def of(prepared: Prepared, at: int, others: Sequence[Sequence[Ints]], relaxed: bool = False) -> _Search:
-        """
-        Args:
-            at: the column.
-            others: groups of every column (that of ``at`` is not looked at); empty where it is the only one.
-            relaxed: leave alpha aside, which groups of one column alone cannot keep.
-        """
-        data, settings = prepared.data, prepared.settings
-        column = data.columns[at]
-        family = family_of(prepared, column, at)
-        if len(family.members) > MOST_CANDIDATES:
-            raise SpecificationError(
-                f"hybrid.private: {column.name!r} has more than {MOST_CANDIDATES:,} candidate groups; declare coarser values."
-            )
-        need = replace(settings.requirements, alpha=None) if relaxed else settings.requirements
-        own = np.bincount(data.codes[at], minlength=column.size)
-        if not others:
-            allowed = need.allowed(own, family.members)
+    Raises:
+        SpecificationError: too many of them.
+    """
+    data, settings = prepared.data, prepared.settings
+    column = data.columns[at]
+    family = family_of(prepared, column, at)
+    if len(family.members) > MOST_CANDIDATES:
+        raise SpecificationError(
+            f"hybrid.private: {column.name!r} has more than {MOST_CANDIDATES:,} candidate groups; declare coarser values."
+        )
+    need = replace(settings.requirements, alpha=None) if relaxed else settings.requirements
+    own = np.bincount(data.codes[at], minlength=column.size)
+    share = family.counts_of(own.astype(np.float64)) / prepared.total
+    width = family.counts_of(np.ones(column.size)) / column.size
+    coarse = settings.coarseness * LN2 * share * width
+    if not others:
 
-            def groups_of(i: int) -> Sequence[Ints]:
-                return [np.sort(family.members[i])]
-        else:
-            products = _products(others, at)
-            allowed = _jointly(prepared, need, family, at, products, own)
+        def alone(i: int) -> Sequence[Ints]:
+            return [np.sort(family.members[i])]
 
-            def groups_of(i: int) -> Sequence[Ints]:
-                mine = np.sort(family.members[i])
-                found = [data.joint([*p[:at], mine, *p[at:]]) for p in products]
-                return [m for m in found if len(prepared.inside(m))]
+        return Candidates(family, need.allowed(own, family.members), alone, coarse, settings.groups)
+    products = _products(others, at)
 
-        share = family.counts_of(own.astype(np.float64)) / prepared.total
-        width = family.counts_of(np.ones(column.size)) / column.size
-        coarse = settings.coarseness * LN2 * share * width
-        return _Search(Candidates(family, np.asarray(allowed), groups_of, coarse, settings.groups))
+    def among(i: int) -> Sequence[Ints]:
+        mine = np.sort(family.members[i])
+        found = [data.joint([*p[:at], mine, *p[at:]]) for p in products]
+        return [m for m in found if len(prepared.inside(m))]
+
+    allowed = _jointly(prepared, need, family, at, products, own)
+    return Candidates(family, allowed, among, coarse, settings.groups)
 
 
 def _products(others: Sequence[Sequence[Ints]], at: int) -> list[list[Ints]]:
@@ -200,12 +201,11 @@ def _several(prepared: Prepared) -> tuple[Found, list[list[Ints]]]:
         better = False
         for at in range(len(columns)):
             first = sweep == 0 and at < len(columns) - 1
-            search = _Search.of(prepared, at, cuts, relaxed=first)
-            found = optimal(prepared, search.candidates)
+            candidates = candidates_of(prepared, at, cuts, relaxed=first)
+            found = optimal(prepared, candidates)
             if sweep == 0 or best is None or found.objective < best.objective - 1e-9:
-                members = [np.sort(search.candidates.family.members[i]) for i in found.chosen]
-                better = sweep == 0 or best is None or found.objective < best.objective - 1e-9
-                cuts[at], best = members, found
+                cuts[at] = [np.sort(candidates.family.members[i]) for i in found.chosen]
+                best, better = found, True
         if not better:
             break
     assert best is not None
@@ -238,7 +238,9 @@ def holds_jointly(need: Requirements, data: Data, group_of: Sequence[Ints]) -> b
     variety = Requirements(k=1, l=need.l, beta=need.beta, variety=need.variety)
     for codes, groups, column in zip(data.codes, group_of, data.columns, strict=True):
         own = np.bincount(codes, minlength=column.size)
-        if not variety.allowed(own, [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]).all():
+        if not variety.allowed(
+            own, [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]
+        ).all():
             return False
     return True
 

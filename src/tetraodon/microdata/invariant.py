@@ -74,31 +74,44 @@ def kept(blocks: Sequence[Block], budget: float, tol: float) -> Kept:
     dear = sum(b.distortion(K) for b, K in zip(blocks, anybody, strict=True))
     if dear <= budget:
         return Kept(anybody, ratios, 0.0)
+    anchor = [np.eye(len(m)) for m in mass]
     least = sum(float(b.mass @ np.diag(b.cost)) for b in blocks)
     if budget - least <= 0.01 * (dear - least):
         plans = [_transport(b) for b in blocks]
-        least = sum(b.distortion(plan[0]) for b, plan in zip(blocks, plans, strict=True))
+        anchor = [plan[0] for plan in plans]
+        least = sum(b.distortion(K) for b, K in zip(blocks, anchor, strict=True))
         if least > budget * (1 + 1e-9):
             raise NoneKept(least, budget)
         if budget - least <= NARROW * (dear - least):
             return _cheapest(blocks, plans)
     n = len(blocks)
+    parts = tuple(batches(blocks, np.ones(n)))
+    spare = budget - SLACK * (budget - least) - sum(b.least() for b in blocks)
+    anchors = []
+    for batch in parts:
+        padded = np.zeros(batch.cost.shape)
+        padded[:, :, 0] = batch.mass <= 0
+        for g, i in enumerate(batch.index.tolist()):
+            w = len(anchor[i])
+            padded[g, :w, :w] = anchor[i]
+        anchors.append(padded)
     task = Task(
-        tuple(batches(blocks, np.ones(n))),
-        np.full(n, budget - SLACK * (budget - least) - 1e-14 * budget),
+        parts,
+        np.full(n, spare),
         None,
         np.full(n, tol),
         shared=True,
         invariant=True,
+        anchors=tuple(anchors),
     )
     reached = reach(task)
-    if not np.isfinite(reached.value[0]):
-        raise NoneKept(least, budget)
-    channels, found = list(anybody), list(ratios)
+    channels, found = list(anchor), list(ratios)
     for batch, some, several in zip(task.batches, reached.channels, reached.ratios, strict=True):
         for g, i in enumerate(batch.index.tolist()):
             x, w = blocks[i].joint.shape
-            channels[i], found[i] = some[g, :w, :w].copy(), several[g, :x, :w].copy()
+            found[i] = several[g, :x, :w].copy()
+            if np.isfinite(reached.value[0]):
+                channels[i] = some[g, :w, :w].copy()
     return Kept(channels, found, float(reached.lam[0]), reached.steps)
 
 
@@ -114,6 +127,7 @@ def _transport(block: Block) -> tuple[Floats, Floats, Floats]:
     equal = vstack([rows, columns]).tocsr()
     found = linprog(block.cost.ravel(), A_eq=equal, b_eq=np.concatenate([mass, mass]), method="highs")
     plan = np.maximum(found.x.reshape(n, n), 0.0)
+    plan += np.diag(1e-15 * mass)  # so that no row and no column is empty
     for _ in range(20):
         plan *= (mass / plan.sum(0))[None]
         plan *= (mass / plan.sum(1))[:, None]

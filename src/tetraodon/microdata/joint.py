@@ -309,7 +309,6 @@ def _none(prepared: Prepared) -> Refused:
     settings, columns = prepared.settings, prepared.data.columns
     told = explain_infeasible(
         settings.requirements,
-        rows=prepared.total,
         groups=settings.groups if len(columns) == 1 else None,
         values=columns[0].size if len(columns) == 1 else None,
         distortion=True,

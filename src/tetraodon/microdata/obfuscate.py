@@ -45,6 +45,7 @@ __all__ = [
 
 TOLERANCE = 4e-5  # nats
 FINE = 1e-5  # nats, for each record of the group priced
+STEEP = 40.0  # nats
 NARROW = 1e-9  # room in the budget, relative, below which only nearest targets are left
 SILENT = 10**8  # rows² · targets up to which the cheapest channels without leakage are looked for
 BACK = 0.01  # nats: how far from the last optimum the next one's search begins
@@ -184,10 +185,11 @@ def with_budgets(blocks: Sequence[Block], mean: float, tol: float = FINE) -> lis
         elif _leaks_nothing(block):
             found[i] = _priced(block, _nearest(block), _no_ratio(block), 0.0, 0.0, mean)
         elif mean - least <= NARROW * (most - least):
-            found[i] = _searched(block, max(mean, least), tol)
+            (K,), (ratio,), lam = _forced([block], tol)
+            found[i] = _priced(block, K, ratio, lam, 0.0, max(mean, least))
         else:
             solid.append(i)
-    means = np.full(len(solid), mean)
+    means = np.array([mean - blocks[i].least() / blocks[i].share for i in solid])
     for i, K, ratio, lam in _alone([blocks[i] for i in solid], means, None, tol):
         block = blocks[solid[i]]
         priced = _priced(block, K, ratio, lam, 0.0, mean)
@@ -251,15 +253,13 @@ def obfuscate(
     part = [blocks[i] for i in solid]
     room = budget - least
     if room <= NARROW * (most - least):
-        lam = 0.0
-        for i in solid:
-            forced = _searched(blocks[i], blocks[i].least() / blocks[i].share, tol)
-            found[i], ratios[i], lam = forced.channel, forced.log_ratio, max(lam, forced.multiplier)
+        channels, several, lam = _forced(part, tol)
+        for i, K, ratio in zip(solid, channels, several, strict=True):
+            found[i], ratios[i] = K, ratio
         return _sealed(blocks, Kept(found, ratios, lam), max(budget, least), True, began)
-    left = budget - sum(b.least() for i, b in enumerate(blocks) if i not in set(solid))
     n = len(part)
     task = Task(
-        tuple(batches(part, np.ones(n))), np.full(n, left - SLACK * room), None, np.full(n, tol), shared=True
+        tuple(batches(part, np.ones(n))), np.full(n, room * (1 - SLACK)), None, np.full(n, tol), shared=True
     )
     reached = reach(task, start=_onward(task, start))
     if start is not None and not reached.gap()[0] <= tol:
@@ -268,11 +268,11 @@ def obfuscate(
         found[solid[i]], ratios[solid[i]] = K, ratio
     lam = float(reached.lam[0])
     if n == 1 and not reached.gap()[0] <= tol:
-        other = _searched(part[0], left / part[0].share, tol)
+        other = _searched(part[0], (room + part[0].least()) / part[0].share, tol)
         if other.gap < reached.gap()[0]:
             found[solid[0]], ratios[solid[0]], lam = other.channel, other.log_ratio, other.multiplier
     if reached.bound[0] <= 0:
-        found = _silent(blocks, solid, found, left) or found
+        found = _silent(blocks, solid, found, room) or found
     return _sealed(
         blocks, Kept(found, ratios, lam, reached.steps, tuple(reached.passed)), budget, True, began
     )
@@ -356,7 +356,9 @@ def _alone(
         reached = reach(task)
         again = {int(i) for i in np.flatnonzero(~(reached.gap() <= tol))} if len(at) > 1 else set()
         for i, K, ratio, lam in _unpacked(blocks, task, reached):
-            if int(np.flatnonzero(at == i)[0]) in again:  # another block of the batch may have been the trouble
+            if (
+                int(np.flatnonzero(at == i)[0]) in again
+            ):  # another block of the batch may have been the trouble
                 some = [None if part is None else part[[i]] for part in (budgets, multipliers)]
                 (_, K, ratio, lam) = _alone([blocks[i]], *some, tol)[0]
             found.append((i, K, ratio, lam))
@@ -369,7 +371,9 @@ def _unpacked(
     """Channels and classifiers without their padding."""
     found = []
     lams = task.split(reached.lam)
-    for batch, channels, ratios, lam in zip(task.batches, reached.channels, reached.ratios, lams, strict=True):
+    for batch, channels, ratios, lam in zip(
+        task.batches, reached.channels, reached.ratios, lams, strict=True
+    ):
         for g, i in enumerate(batch.index.tolist()):
             x, (w, z) = len(blocks[i].joint), blocks[i].cost.shape
             K = channels[g, :w, :z]
@@ -379,17 +383,35 @@ def _unpacked(
     return found
 
 
+def _forced(blocks: Sequence[Block], tol: float) -> tuple[list[Floats], list[Floats], float]:
+    """The budget is the least attainable: the best use of what nearest targets there are, and a multiplier beyond which nothing changes.
+
+    With a price of ``STEEP`` nats for any other target that is a problem with a given multiplier.
+    """
+    above = [b.cost - b.cost.min(1, keepdims=True) for b in blocks]
+    tiny = 1e-12 * max(float(a.max()) for a in above)
+    step = min((float(a[a > tiny].min()) for a in above if (a > tiny).any()), default=1.0)
+    part = [Block(b.joint, (a > tiny).astype(np.float64)) for b, a in zip(blocks, above, strict=True)]
+    priced = with_multipliers(part, STEEP, tol)
+    channels = []
+    for a, p in zip(above, priced, strict=True):
+        K = np.where(a > tiny, 0.0, p.channel)
+        channels.append(K / K.sum(1, keepdims=True))
+    return channels, [p.log_ratio for p in priced], STEEP / step
+
+
 def _searched(block: Block, mean: float, tol: float) -> Priced:
     """The block's own budget by the search for least leaking channels."""
     problem = Problem.of(block.joint / block.share, block.cost, mean)
-    found = search(problem, None, np.arange(len(block.cost)), tol / LN2, inf)
+    with np.errstate(all="ignore"):  # this is where another method came to the end of its digits
+        found = search(problem, None, np.arange(len(block.cost)), tol / LN2, inf)
     K = np.zeros(block.cost.shape)
     K[:, found.columns] = found.K
     return _priced(block, K, found.log_ratio, found.multiplier, 0.0, mean)
 
 
 def _silent(
-    blocks: Sequence[Block], solid: list[int], found: list[Floats], left: float
+    blocks: Sequence[Block], solid: list[int], found: list[Floats], room: float
 ) -> list[Floats] | None:
     """Channels that leak nothing at all, if the budget has room for them and they are not too large to look for."""
     shapes = [blocks[i].cost.shape for i in solid]
@@ -398,9 +420,9 @@ def _silent(
     other, spent = list(found), 0.0
     for i in solid:
         nothing = zero.solve(blocks[i].joint, blocks[i].cost)
-        spent += nothing.value * blocks[i].share
+        spent += nothing.value * blocks[i].share - blocks[i].least()
         other[i] = nothing.K
-        if spent > left:
+        if spent > room:
             return None
     return other
 
@@ -420,9 +442,7 @@ def _each(blocks: Sequence[Block], budget: float, invariant: bool, tol: float, b
     done = [p for p in priced if p is not None]
     if len(done) < len(priced):
         raise Unreachable(max(b.least() / b.share for b in blocks), budget)
-    together = Kept(
-        [p.channel for p in done], [p.log_ratio for p in done], tuple(p.multiplier for p in done)
-    )
+    together = Kept([p.channel for p in done], [p.log_ratio for p in done], tuple(p.multiplier for p in done))
     return _sealed(blocks, together, budget, False, began)
 
 
@@ -464,7 +484,7 @@ def _onward(task: Task, start: Obfuscated | None) -> State | None:
         if shapes != [((*b.P.shape[:2], b.cost.shape[2]), b.cost.shape) for b in task.batches]:
             return None
         spent = task.meet([b.spent(at.K) for b, at in zip(task.batches, state.points, strict=True)])
-        spare = task.budgets - spent
+        spare = task.budgets - spent  # rows of sum 1 or nearly
         inside = sum(
             float(np.einsum("gw,gwz,gwz->", b.mass, at.K, at.S))
             for b, at in zip(task.batches, state.points, strict=True)
@@ -472,4 +492,3 @@ def _onward(task: Task, start: Obfuscated | None) -> State | None:
         if (spare > 0).all() and inside + float((state.lam * spare)[0]) >= BACK:
             return State(state.points, state.lam, spare)
     return None
-

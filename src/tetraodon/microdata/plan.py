@@ -144,7 +144,8 @@ class Plan:
             **self.settings.to_spec(),
             "groups": {
                 column.name: [
-                    {"label": g.label, "values": [column.labels[m] for m in g.members.tolist()]} for g in groups
+                    {"label": g.label, "values": [column.labels[m] for m in g.members.tolist()]}
+                    for g in groups
                 ]
                 for column, groups in zip(self.columns, self.groups, strict=True)
             },
@@ -157,9 +158,7 @@ class Plan:
         }
 
     def __repr__(self) -> str:
-        told = ", ".join(
-            f"{c.name}: {len(g)} groups" for c, g in zip(self.columns, self.groups, strict=True)
-        )
+        told = ", ".join(f"{c.name}: {len(g)} groups" for c, g in zip(self.columns, self.groups, strict=True))
         return f"Plan({told}; {self.settings.method})"
 
 
@@ -200,7 +199,10 @@ def _told(joint: Floats) -> float:
     """Σ m log2( m·w / (row·column) ): the information of a table that sums to w, times w."""
     share = joint.sum()
     return max(
-        _entropy(joint.sum(axis=1)) + _entropy(joint.sum(axis=0)) - _entropy(joint) + float(share * np.log2(share)),
+        _entropy(joint.sum(axis=1))
+        + _entropy(joint.sum(axis=0))
+        - _entropy(joint)
+        + float(share * np.log2(share)),
         0.0,
     )
 

@@ -135,9 +135,7 @@ def _convolved(first: Floats, second: Floats, most: int) -> Floats:
     return found
 
 
-def tree_cuts(
-    values: Sequence[Hashable], parents: Mapping[Hashable, Hashable | None], top: Hashable = "*"
-) -> TreeCuts:
+def tree_cuts(values: Sequence[Hashable], parents: Mapping[Any, Any], top: Hashable = "*") -> TreeCuts:
     """The nodes of a hierarchy over the declared values.
 
     A node above a single other node holds the same values and is left out, the lower and more precise name stays. Where
@@ -192,7 +190,7 @@ def tree_cuts(
     return _numbered(roots[0], below, {leaf: code for code, leaf in enumerate(leaves)})
 
 
-def _circles(start: Hashable, parents: Mapping[Hashable, Hashable | None]) -> bool:
+def _circles(start: Hashable, parents: Mapping[Any, Any]) -> bool:
     met: set[Hashable] = set()
     node: Hashable | None = start
     while node is not None and node not in met:
