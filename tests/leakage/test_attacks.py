@@ -366,7 +366,16 @@ def test_information_of_a_known_law() -> None:
         covered += told.interval[0] <= truth <= told.interval[1]
         assert told.groups <= told.plug_in and told.held_out < told.plug_in
         assert told.error <= 1 - 0.25  # Fano holds for the best attacker of one value in four
-    assert np.mean(raw) > truth + 0.03 and abs(np.mean(corrected) - truth) < 0.02 and covered >= 17
+    assert np.mean(raw) > truth + 0.03 and abs(np.mean(corrected) - truth) < 0.02 and covered >= 19
+
+
+def test_many_values_and_few_people() -> None:
+    """Clusters tell nothing here; their information is all bias, most of which the correction takes away."""
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 64, 700)
+    told = leakage.released_information(x, x // 16, rng.integers(0, 7, 700), rng=rng, resamples=200)
+    assert told.plug_in > told.groups + 0.3 and told.corrected < told.groups + 0.1
+    assert told.interval[0] < told.groups < told.interval[1] and told.held_out < told.groups
 
 
 def test_the_correction_is_miller_and_madows() -> None:
@@ -389,6 +398,9 @@ def test_labels_of_any_kind_and_bad_ones() -> None:
         ["a", "b"] * 30, [True, False] * 30, rng=np.random.default_rng(1), resamples=20
     )
     assert told.plug_in == pytest.approx(1) and told.clusters == 0
+    for option in ({"resamples": 5}, {"level": 1}, {"folds": 1}):
+        with pytest.raises(SpecificationError):
+            leakage.released_information([0, 1] * 9, [0, 1] * 9, **option)
     for bad in (([1, 2], [1]), ([1.0, float("nan")], [1, 2]), ([None, "a"], [1, 2]), ([], []), ([[1]], [1])):
         with pytest.raises(SpecificationError):
             leakage.released_information(*bad)

@@ -78,7 +78,10 @@ def test_ids_match_rows_in_any_order_and_leave_the_others_out() -> None:
     shuffled = {k: [v[i] for i in order] for k, v in RELEASED.items()}
     assert attacked(ORIGINAL, shuffled) == attacked(ORIGINAL, RELEASED)
     own = {k: [v[i] for i in order] for k, v in ORIGINAL.items()}
-    assert attacked(own, RELEASED) == attacked(own, shuffled)
+    near = ["near"]
+    by_order = attacked(own, shuffled, id=None, features=near)
+    assert attacked(own, RELEASED, features=near) == by_order
+    assert attacked(own, RELEASED, id=None, features=near).success > by_order.success + 5
     fewer = {k: [*v[:50], v[0] if k != "who" else "stranger"] for k, v in RELEASED.items()}
     found = attacked(ORIGINAL, fewer)
     assert (found.people, found.left_out) == (50, 10)

@@ -314,3 +314,14 @@ def test_other_rows_are_tested_anew(table: pa.Table, fitted: td.HybridObscuring)
     assert "kind" in str(found.value) and "canary" not in str(found.value)
     others = fitted.transform(pa.concat_tables([table, people(400, seed=9)]))
     assert others.num_rows == 800
+
+
+def test_the_owner_can_ask_which_distortions_are_possible(table: pa.Table) -> None:
+    hybrid = asked()
+    least, anyone = hybrid.distortions(table)
+    assert 0 < least < anyone
+    with pytest.raises(Refused, match=r"hybrid\.distortion: there are groups"):
+        asked(distortion=least * 0.999).fit(table)
+    assert asked(distortion=least * 1.02).fit(table).distortion_ <= least * 1.02
+    free = asked(distortion=1).fit(table).plan_.figures
+    assert free["exchange"] == pytest.approx(0, abs=1e-4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def prepared(rows: int, seed: int, ages: int = 7, **more: Any) -> Prepared:
 def partitions(n: int, groups: int) -> Any:
     for cuts in combinations(range(1, n), groups - 1):
         edges = [0, *cuts, n]
-        yield [np.arange(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+        yield [np.arange(a, b) for a, b in pairwise(edges)]
 
 
 @pytest.mark.parametrize("budget", ["group", "shared"])
@@ -80,7 +80,7 @@ def test_alternating_never_rises_and_is_not_below_the_optimum(seed: int) -> None
     start = np.repeat([0, 1, 2], 3)
     found, history = alternate(case, start, np.random.default_rng(seed))
     leaks = [s.leak for s in history]
-    assert all(b <= a + 1e-12 for a, b in zip(leaks, leaks[1:], strict=False))
+    assert all(b <= a + 1e-12 for a, b in pairwise(leaks))
     assert found.distortion <= 0.2 + 1e-9
     assert evaluated(case, found.groups, _whole(case, found)) == pytest.approx((found.leak, found.distortion))
     best = optimal(case, candidates_of(case, 0))

@@ -29,7 +29,8 @@ class Information:
         correction: Miller and Madow's: Σ_g (clusters in g − 1)(values in g − 1) / (2 n ln 2) of the second part, at most all
             of it, and (pairs of value and group − values − groups + 1) / (2 n ln 2) of the first, which may be negative.
         corrected: plug_in less the correction, at least 0 and at most ``prior``.
-        interval: basic bootstrap interval over people, at ``level``; it reflects the bias, and may lie below ``plug_in``.
+        interval: the spread of ``plug_in`` in a bootstrap over people, at ``level``, laid around ``corrected``; what bias the
+            correction leaves, where values are many and people few, is not in it.
         held_out: bits that a classifier learnt on other people shows; biased low.
         unknown: H(secret) − corrected: what remains unknown.
         error: Fano: the least share of wrong guesses of any attacker who sees group and cluster, if ``unknown`` is right.
@@ -102,7 +103,10 @@ def released_information(
     n = len(x)
     pair = _labels(g * (c.max() + 1) + c, "group")
     rng = rng or np.random.default_rng()
-    both = sample_information(x, pair, rng, folds=folds, resamples=resamples, level=level)
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 20 or not 0 < level < 1:
+        raise SpecificationError("information: at least 20 resamples, and a level between 0 and 1.")
+    both = sample_information(x, pair, rng, folds=folds, resamples=20)
+    spread = _spread(x, pair, rng, resamples, level)
     counts = np.bincount(x).astype(np.float64)
     prior = entropy(normalised(counts))
     groups = information(frequencies(x, g))
@@ -114,9 +118,20 @@ def released_information(
     corrected = min(prior, max(0.0, both.in_sample - correction))
     unknown = max(0.0, prior - corrected)
     return Information(
-        prior, groups, clusters, both.in_sample, correction, corrected, both.in_sample_interval, level, both.held_out,
+        prior, groups, clusters, both.in_sample, correction, corrected, (max(0.0, corrected - spread[1]), min(prior, corrected - spread[0])), level, both.held_out,
         unknown, fano_bound(min(unknown, float(np.log2(len(counts)))), len(counts)), n,
     )  # fmt: skip
+
+
+def _spread(x: Ints, z: Ints, rng: Generator, resamples: int, level: float) -> tuple[float, float]:
+    """How far information lies below and above its mean over samples of people drawn with replacement."""
+    shape = (int(x.max()) + 1, int(z.max()) + 1)
+    told = np.empty(resamples)
+    for i in range(resamples):
+        drawn = rng.integers(0, len(x), len(x))
+        told[i] = information(frequencies(x[drawn], z[drawn], shape))
+    low, high = np.quantile(told - told.mean(), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 def _within(x: Ints, g: Ints, c: Ints) -> float:

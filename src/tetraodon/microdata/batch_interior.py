@@ -161,7 +161,7 @@ def _inverse(schur: Floats, sums: Floats) -> Callable[[Floats], Floats]:
     """The inverse of symmetric matrices (g, rows, rows), with a little more on the diagonal where rounding made one indefinite."""
     import scipy.linalg as linalg
 
-    n, rows = sums.shape
+    _n, rows = sums.shape
     here = np.arange(rows)
     for extra in (0.0, 1e-10, 1e-7, 1e-4):
         schur[:, here, here] += extra * sums

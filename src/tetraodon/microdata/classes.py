@@ -48,7 +48,8 @@ def classes_of(columns: Sequence[Ints], sizes: Sequence[int], class_size: int) -
             "hybrid.class_size: the table has fewer rows than one class needs; state a smaller one."
         )
     labels = np.zeros(rows, dtype=np.int64)
-    lows, highs = [], []
+    lows: list[list[int]] = []
+    highs: list[list[int]] = []
     start = (np.arange(rows), [0] * len(columns), [size - 1 for size in sizes])
     stack = [start]
     while stack:

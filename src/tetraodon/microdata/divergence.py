@@ -70,6 +70,7 @@ class _Sums:
             part = np.add.reduceat(self.total[np.ix_(at, at)], first, axis=1)
             part = np.add.reduceat(part, first, axis=0)
             held = self.clusters[at][first]
+            part = (part + part.T) / 2  # symmetric to the last digit
             mean[np.ix_(held, held)] = part / np.outer(count[held], count[held])
         return Divergence(mean, mean, "exact" if self.exact else "bounded")
 

@@ -11,7 +11,7 @@ from ..axes import Bools, Ints
 from ..errors import Refused, SpecificationError
 from .alternating import alternate, first_groups
 from .data import Data, PrivateColumn
-from .families import Family, intervals
+from .families import Family, Floats, intervals
 from .joint import Candidates, Found, optimal, settled
 from .orders import correspondence_order, curve_order
 from .plan import LN2, Group, Plan, laws_of
@@ -24,6 +24,7 @@ from .trees import tree_cuts
 MOST_BOXED = 900  # cells of a map up to which all rectangles are candidates
 MOST_CANDIDATES = 200_000
 SWEEPS = 10
+LEAST = 1e-9  # nats by which a step of coordinate descent must improve
 SHAPES = {
     "ordered": ("intervals", "correspondence"),
     "tree": ("tree", "correspondence"),
@@ -49,11 +50,11 @@ def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) ->
     if settings.method == "alternating":
         source = np.random.default_rng() if rng is None else rng
         found, history = alternate(prepared, first_groups(prepared, source), source)
-        found = settled(prepared, found)
-        groups = (tuple(_group(data.columns[0], m, i) for i, m in enumerate(found.groups)),)
+        found, _ = settled(prepared, found)
+        own = tuple(_group(data.columns[0], m, i) for i, m in enumerate(found.groups))
         proved = (found.bound + prepared.classes) / LN2
         return Plan(
-            settings, data.columns, groups, laws_of(prepared, found), prepared, None, 0.0, history, proved
+            settings, data.columns, (own,), laws_of(prepared, found), prepared, None, 0.0, history, proved
         )
     if len(data.columns) == 1:
         candidates = candidates_of(prepared, 0)
@@ -63,7 +64,10 @@ def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) ->
     else:
         found, cuts = _several(prepared)
         bound = None  # each column's groups are best given the others'; nothing is proved of all together
-    found, cuts = _sorted(prepared, settled(prepared, found), cuts)
+    found, is_sampled = settled(prepared, found)
+    if is_sampled:
+        bound = None  # it was proved for the distances of other pairs
+    found, cuts = _sorted(prepared, found, cuts)
     groups = tuple(
         tuple(_group(column, members, i) for i, members in enumerate(own))
         for column, own in zip(data.columns, cuts, strict=True)
@@ -161,12 +165,18 @@ def _jointly(
     cube = prepared.per_value().reshape(prepared.data.sizes)
     table = np.moveaxis(cube, at, 0)
     for product in products:
-        rows = family.counts_of(table[(slice(None), *np.ix_(*product))].reshape(len(own), -1).sum(axis=1))
+        rows = family.counts_of(_sub(table, product).reshape(len(own), -1).sum(axis=1))
         good = rows >= need.k
         if need.alpha is not None:
             good &= rows <= need.alpha
         allowed = allowed & (good | (rows == 0))
     return np.asarray(allowed)
+
+
+def _sub(table: Ints, product: Sequence[Ints]) -> Ints:
+    for axis, members in enumerate(product, start=1):
+        table = np.take(table, members, axis=axis)
+    return table
 
 
 def family_of(prepared: Prepared, column: PrivateColumn, at: int) -> Family:
@@ -193,19 +203,23 @@ def family_of(prepared: Prepared, column: PrivateColumn, at: int) -> Family:
 
 
 def _several(prepared: Prepared) -> tuple[Found, list[list[Ints]]]:
-    """Coordinate descent: the groups of one column at a time, each step exact, until none gets better."""
+    """Coordinate descent: the groups of one column at a time, each step exact, until none gets better.
+
+    The first round starts from columns that are one group each, so that alpha holds from its last step on.
+    """
     columns = prepared.data.columns
     cuts: list[list[Ints]] = [[np.arange(c.size)] for c in columns]
+    coarse = [0.0] * len(columns)
     best: Found | None = None
     for sweep in range(SWEEPS):
         better = False
         for at in range(len(columns)):
-            first = sweep == 0 and at < len(columns) - 1
-            candidates = candidates_of(prepared, at, cuts, relaxed=first)
+            candidates = candidates_of(prepared, at, cuts, relaxed=sweep == 0 and at < len(columns) - 1)
             found = optimal(prepared, candidates)
-            if sweep == 0 or best is None or found.objective < best.objective - 1e-9:
+            fell = best is not None and found.leak + found.coarse < best.leak + coarse[at] - LEAST
+            if sweep == 0 or fell:
                 cuts[at] = [np.sort(candidates.family.members[i]) for i in found.chosen]
-                best, better = found, True
+                best, coarse[at], better = found, found.coarse, True
         if not better:
             break
     assert best is not None
@@ -214,7 +228,7 @@ def _several(prepared: Prepared) -> tuple[Found, list[list[Ints]]]:
             "hybrid: no joint groups of these private columns were found that meet k, alpha, l and beta; relax them, or state fewer "
             "groups."
         )
-    return best, cuts
+    return replace(best, coarse=sum(coarse)), cuts
 
 
 def _group_of(data: Data, cuts: Sequence[Sequence[Ints]]) -> tuple[Ints, ...]:
@@ -255,19 +269,19 @@ def _sorted(
     ]  # fmt: skip
     group_of = _group_of(prepared.data, ordered)
     sizes = tuple(len(o) for o in ordered)
-    where = {}
+    where: dict[int, int] = {}
     for place, members in enumerate(found.groups):
         parts = np.unravel_index(int(members[0]), prepared.data.sizes)
         code = np.ravel_multi_index(tuple(g[p] for g, p in zip(group_of, parts, strict=True)), sizes)
         where[int(code)] = place
     starts = np.concatenate([[0], np.cumsum([len(p) for p in found.pieces])])
-    groups, pieces, channels = [], [], []
+    groups, pieces, channels = [], [], list[Floats]()
     for code in range(int(np.prod(sizes))):
-        place = where.get(code)
-        groups.append(np.zeros(0, dtype=np.int64) if place is None else found.groups[place])
-        pieces.append(() if place is None else found.pieces[place])
-        if place is not None:
-            channels += found.channels[starts[place] : starts[place + 1]]
+        at = where.get(code)
+        groups.append(np.zeros(0, dtype=np.int64) if at is None else found.groups[at])
+        pieces.append(() if at is None else found.pieces[at])
+        if at is not None:
+            channels += found.channels[starts[at] : starts[at + 1]]
     return replace(found, groups=tuple(groups), pieces=tuple(pieces), channels=tuple(channels)), ordered
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,9 +14,11 @@ from ..errors import SpecificationError, Unsupported
 from .data import Data
 from .drawing import Drawn, drawn
 from .features import Features
-from .fit import fit
+from .fit import candidates_of, fit
 from .frames import Frame, classes_in, columns_in, like, published, recoded, table_of
+from .joint import reach
 from .plan import LN2, Plan
+from .prepared import Prepared
 from .settings import Hybrid
 
 
@@ -130,14 +133,32 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = table_of(X)
         settings = self.settings.named(table.column_names)
-        features = Features.of_arrow(table, settings.insensitive)
-        columns, codes = columns_in(table, settings.private, self.hierarchy, self.map_width)
-        classes, names = classes_in(table, settings)
-        self._fitted(Data(features, columns, codes, classes), settings)
-        self.classes_named_ = names
+        data, self.classes_named_ = self._data(table, settings)
+        self._fitted(data, settings)
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = table.num_columns
         return self
+
+    def distortions(self, X: Frame) -> tuple[float, float]:
+        """Between which distortions there is something to choose: the least that any groups allow, and that of exchange with
+        anybody of the group, where the exchanged columns tell nothing beyond the group. Private figures; nothing is drawn.
+
+        Raises:
+            Refused: no groups meet the requirements.
+            Unsupported: several private columns.
+        """
+        table = table_of(X)
+        settings = self.settings.named(table.column_names)
+        if len(settings.private) > 1:
+            raise Unsupported("hybrid.distortions: for one private column.")
+        prepared = Prepared.of(self._data(table, settings)[0], settings)
+        return reach(prepared, candidates_of(prepared, 0))
+
+    def _data(self, table: pa.Table, settings: Hybrid) -> tuple[Data, dict[str, list[str]]]:
+        features = Features.of_arrow(table, settings.insensitive)
+        columns, codes = columns_in(table, settings.private, self.hierarchy, self.map_width)
+        classes, names = classes_in(table, settings)
+        return Data(features, columns, codes, classes), names
 
     def _fitted(self, data: Data, settings: Hybrid) -> None:
         plan = fit(data, settings)

@@ -179,7 +179,7 @@ def optimal(prepared: Prepared, candidates: Candidates, tol: float = 4e-5) -> Fo
     found = _cheapest(market, None)
     made = None if found is None else _solved(market, found[0], tol)
     if found is None or made is None:
-        raise _none(prepared)
+        raise _none(market)
     return _proved(made, found[1], made.multiplier)
 
 
@@ -188,7 +188,7 @@ def _shared_budget(market: _Market, tol: float) -> Found:
     first = _cheapest(market, None) or _nearest(market)
     best = None if first is None else _solved(market, first[0], tol)
     if first is None or best is None:
-        raise _none(market.prepared)
+        raise _none(market)
     tried, bound, proof = {first[0]}, -inf, 0.0
     low, high = (
         0.0,
@@ -198,7 +198,7 @@ def _shared_budget(market: _Market, tol: float) -> Found:
     for _ in range(ROUNDS):
         found = _cheapest(market, lam)
         if found is None:
-            raise _none(market.prepared)
+            raise _none(market)
         chosen, lower = found
         if lower - lam * market.budget > bound:
             bound, proof = lower - lam * market.budget, lam
@@ -242,6 +242,29 @@ def _nearest(market: _Market) -> tuple[tuple[int, ...], float] | None:
     return tuple(int(i) for i in found[1]), -inf
 
 
+def reach(prepared: Prepared, candidates: Candidates) -> tuple[float, float]:
+    """The least distortion that any groups have, and what exchange with anybody of the group costs in these groups.
+
+    Raises:
+        Refused: no groups meet the requirements.
+    """
+    market = _Market(prepared, candidates)
+    costs = np.full(len(candidates.allowed), inf)
+    for i in np.flatnonzero(candidates.allowed).tolist():
+        costs[i] = market.least(i)
+    found = candidates.family.best(costs, candidates.number)
+    if found is None:
+        raise _none(market)
+    anyone = 0.0
+    for i in found[1].tolist():
+        for piece in market.pieces(i) or ():
+            block, mass = piece.block, np.zeros(prepared.clusters.number)
+            mass[piece.rows] = block.mass
+            law = mass[piece.columns] / mass[piece.columns].sum()
+            anyone += block.distortion(np.tile(law, (len(piece.rows), 1)))
+    return found[0], anyone
+
+
 def _solved(market: _Market, chosen: Sequence[int], tol: float) -> Found | None:
     """A partition with the best channels for it; None where the budget is out of its reach."""
     groups = [g for i in chosen for g in market.candidates.groups_of(i)]
@@ -257,21 +280,26 @@ def _solved(market: _Market, chosen: Sequence[int], tol: float) -> Found | None:
     )  # fmt: skip
 
 
-def settled(prepared: Prepared, found: Found, tol: float = 4e-5) -> Found:
-    """The same groups with channels for distances that were sampled after the choice, where distances are sampled.
+def settled(prepared: Prepared, found: Found, tol: float = 4e-5) -> tuple[Found, bool]:
+    """The same groups with channels for distances that were sampled after the choice, where distances are sampled; and whether
+    they are.
 
     Raises:
         Refused: the distances that were found then are beyond the budget.
     """
     if not prepared.settle(found.groups):
-        return found
+        return found, False
     made = channels(prepared, found.groups, tol)
     if made is None:
-        raise _none(prepared)
+        raise Refused(
+            "hybrid.distortion: pairs of rows that were sampled after the groups were chosen lie farther apart than the distortion allows. "
+            "Allow more distortion, or more clusters."
+        )
     pieces, solved = made
-    return replace(
+    anew = replace(
         found, pieces=pieces, channels=solved.channels, conditional=solved.leak, distortion=solved.distortion
     )
+    return replace(anew, bound=found.naming + solved.bound), True
 
 
 def largest(multiplier: float | tuple[float, ...]) -> float:
@@ -305,14 +333,21 @@ def _proved(found: Found, bound: float, multiplier: float) -> Found:
     return replace(found, bound=min(max(bound, 0.0), found.objective), multiplier=multiplier)
 
 
-def _none(prepared: Prepared) -> Refused:
-    settings, columns = prepared.settings, prepared.data.columns
-    told = explain_infeasible(
-        settings.requirements,
-        groups=settings.groups if len(columns) == 1 else None,
-        values=columns[0].size if len(columns) == 1 else None,
-        distortion=True,
-    )
+def _none(market: _Market) -> Refused:
+    """Which stage found nothing; how far off it is stays private."""
+    told, settings = market.candidates, market.prepared.settings
+    columns = market.prepared.data.columns
+    if told.family.best(np.where(told.allowed, 0.0, inf), told.number) is None:
+        alone = len(columns) == 1
+        text = explain_infeasible(
+            settings.requirements,
+            groups=settings.groups if alone else None,
+            values=columns[0].size if alone else None,
+        )
+        return Refused(f"hybrid: {text}")
+    each = "in every group " if settings.budget == "group" else ""
     return Refused(
-        f"hybrid: {told} Fewer donors, fewer clusters and more distortion allow more groups as well."
+        f"hybrid.distortion: there are groups that meet k, alpha, l and beta, but none in which rows can be exchanged {each}within the "
+        "distortion. How far off that is would tell of private rows and is not said. Allow more distortion, more clusters, or fewer "
+        "donors; HybridObscuring.distortions tells its owner what is possible."
     )

@@ -65,8 +65,7 @@ def pairwise(features: Features, metric: str, rows: Ints, keys: Ints, size: int)
 def work(features: Features, metric: str, rows: Ints) -> float:
     """Pairs of numbers that ``pairwise`` takes a logarithm of (jensen-shannon), or compares."""
     if metric != "jensen-shannon":
-        width = features.numbers.shape[1] + features.codes.shape[1]
-        return 0.5 * len(rows) * len(rows) * width
+        return 0.5 * len(rows) * len(rows) * len(features.names)
     held = np.count_nonzero(features.numbers[rows], axis=0).astype(np.float64)
     return 0.5 * float(np.square(held).sum())
 

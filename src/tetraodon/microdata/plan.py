@@ -14,6 +14,7 @@ import numpy as np
 
 from ..axes import Ints
 from ..channels.table import Table
+from ..errors import Refused
 from .alternating import Step
 from .data import PrivateColumn
 from .families import Floats
@@ -22,6 +23,7 @@ from .prepared import Piece, Prepared
 from .settings import Hybrid
 
 LN2 = log(2.0)
+SHARES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3)  # of the nearest targets in a law
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,8 @@ class Plan:
         laws: the channels.
         prepared: what they were computed from.
         bound: bits that no groups of these kinds, with any channels within the budget, leak less than (with the price of
-            coarseness, where there is one); None of an alternating search, which proves nothing about other groups.
+            coarseness, where there is one); None where nothing is proved of other groups: of an alternating search, of several
+            private columns, and where distances were sampled.
         coarse: what coarseness costs, in bits.
         history: of an alternating search.
     """
@@ -211,23 +214,30 @@ def laws_of(prepared: Prepared, found: Found) -> tuple[Law, ...]:
     """The exact laws of a partition's channels, group by group; together they keep the budget.
 
     Doubles are read as the rational numbers that they are; where rounding would pass the budget by a hair, every law is
-    mixed with the nearest targets until it does not.
+    mixed with the nearest targets (every cluster with itself, where shares are kept) until it does not.
+
+    Raises:
+        Refused: the budget is so close to the least distortion there is that no mixture keeps it.
     """
     flat: list[tuple[int, Ints, Piece]] = []
     for g, (members, pieces) in enumerate(zip(found.groups, found.pieces, strict=True)):
         flat += [(g, members, p) for p in pieces]
-    shared = prepared.settings.budget == "shared"
-    budget = prepared.settings.distortion
-    for share in (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7):
-        tables = []
-        for (_, _, piece), channel in zip(flat, found.channels, strict=True):
-            nearest = np.zeros(channel.shape)
-            nearest[np.arange(len(nearest)), piece.block.cost.argmin(axis=1)] = 1.0
-            tables.append(Table.of((1 - share) * channel + share * nearest))
+    settings = prepared.settings
+    for share in SHARES:
+        tables = [
+            Table.of((1 - share) * channel + share * _near(piece, settings.is_invariant))
+            for (_, _, piece), channel in zip(flat, found.channels, strict=True)
+        ]
         spent = [_spent(piece, table) for (_, _, piece), table in zip(flat, tables, strict=True)]
-        limits = [p.block.share * budget for _, _, p in flat]
-        if (sum(spent) <= budget) if shared else all(a <= b for a, b in zip(spent, limits, strict=True)):
+        limits = [p.block.share * settings.distortion for _, _, p in flat]
+        if settings.budget == "shared":
+            spent, limits = [sum(spent)], [settings.distortion]
+        if all(a <= b for a, b in zip(spent, limits, strict=True)):
             break
+    else:
+        raise Refused(
+            "hybrid.distortion: it can be kept up to the last digits only. Allow a little more, or a little less."
+        )
     made = []
     for (g, members, piece), table in zip(flat, tables, strict=True):
         mean = prepared.mean_cost(piece, members)
@@ -235,6 +245,15 @@ def laws_of(prepared: Prepared, found: Found) -> tuple[Law, ...]:
             Law(g, piece.class_, table, piece.rows, piece.columns, piece.block.joint, piece.block.cost, mean)
         )
     return tuple(made)
+
+
+def _near(piece: Piece, is_invariant: bool) -> Floats:
+    cost = piece.block.cost
+    if is_invariant:
+        return np.eye(len(cost))
+    found = np.zeros(cost.shape)
+    found[np.arange(len(cost)), cost.argmin(axis=1)] = 1.0
+    return found
 
 
 def _spent(piece: Piece, table: Table) -> float:

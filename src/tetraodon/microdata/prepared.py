@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -75,11 +76,8 @@ class Prepared:
             np.ravel_multi_index((data.classes, values, clusters.labels), shape),
             minlength=int(np.prod(shape)),
         ).reshape(shape)
-        made: Divergences | ToPrototypes = Divergences.of(
-            data.features, settings.metric, data.classes, values, clusters.labels, shape
-        )
-        if settings.published == "prototypes":
-            made = made.of_prototypes(clusters.prototypes)
+        pairs = Divergences.of(data.features, settings.metric, data.classes, values, clusters.labels, shape)
+        made = pairs.of_prototypes(clusters.prototypes) if settings.published == "prototypes" else pairs
         return Prepared(data, settings, clusters, counts.astype(np.int64), present, made)
 
     @property
@@ -105,7 +103,7 @@ class Prepared:
         """Where the occurring ones of these joint values stand among all that occur."""
         at = np.searchsorted(self.present, members)
         at = np.minimum(at, len(self.present) - 1)
-        return at[self.present[at] == members]
+        return np.asarray(at[self.present[at] == members], dtype=np.int64)
 
     def grouping(self, members: Ints) -> float:
         """What naming this group tells of the private value, in nats: Σ_q −w ln(w / w_q) over classes q, w = P(group, q)."""
@@ -138,7 +136,7 @@ class Prepared:
             sampled = True
             fresh = {q: divergences.update_final(q, inside) for q in own}
             self._settled.update({(q, inside.tobytes()): d for q, d in fresh.items()})
-            self._pieces[members.tobytes()] = self._made(inside, lambda q, _, fresh=fresh: fresh[q])
+            self._pieces[members.tobytes()] = self._made(inside, partial(_fresh, fresh))
         return sampled
 
     def _made(self, inside: Ints, apart_of: Callable[[int, Ints], Divergence]) -> tuple[Piece, ...] | None:
@@ -169,3 +167,7 @@ class Prepared:
         if apart is None:
             apart = self.divergences.of_group(piece.class_, inside)
         return apart.mean[np.ix_(piece.rows, piece.columns)]
+
+
+def _fresh(held: Mapping[int, Divergence], class_: int, inside: Ints) -> Divergence:
+    return held[class_]

@@ -35,6 +35,7 @@ from .privcheck_bound import FORBIDDEN, TINY, Program, Proof, proof_of, widest
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_ROUNDING = 1e-12  # nats, of a bound
 _EVERY = 25  # steps between two bounds
 _LEAST_GAIN = 1e-3
 _EDGE = 1e-7  # room in the budgets, relative, below which multipliers grow without end
@@ -131,10 +132,11 @@ def privcheck(
     distortions[groups], multipliers[groups] = program.spent(found), proof.multipliers
     log_ratio = np.zeros((len(joint), len(channel)))
     log_ratio[np.ix_(values, targets)] = proof.log_ratio
+    leak = program.leak(found)
     return PrivCheck(
         channel,
-        program.leak(found),
-        proof.bound,
+        leak,
+        min(leak, max(0.0, proof.bound - _ROUNDING)),
         distortions,
         multipliers,
         log_ratio,

@@ -130,19 +130,22 @@ def trained(
     if len(kept) < 2 * folds:
         raise DataError("training: fewer than two rows a fold.")
     one, other = (_matrix(pair, names, at) for at in (0, 1))
-    scores = np.array(
-        [
-            _scores(
-                _Data(one, own), _Data(other, their), train, test, is_measured, is_aligned, make, generator
-            )
-            for make in [_maker(model, pair, names, is_measured)]
-            for train, test in _splits(kept, folds, repeats, generator)
-        ]
-    )
+    make = _maker(model, pair, names, is_measured)
+    data = _Data(one, own), _Data(other, their)
+    with threadpool_limits(
+        1
+    ):  # models this small lose more to threads that wait for each other than they gain
+        scores = np.array(
+            [
+                _scores(*data, train, test, is_measured, is_aligned, make, generator)
+                for train, test in _splits(kept, folds, repeats, generator)
+            ]
+        )
     on_released, on_original, baseline = scores.T
     ratio = 1 / (folds - 1)
     difference, apart = _interval(on_released - on_original, ratio, level)
-    found = [_interval(s, ratio, level) for s in (on_released, on_original)]
+    most = np.inf if is_measured else 1.0
+    found = [_within(*_interval(s, ratio, level), most) for s in (on_released, on_original)]
     test_rows = len(kept) // folds
     return Trained(
         target, "mean absolute error" if is_measured else "accuracy", *found[0], *found[1], float(baseline.mean()),
@@ -201,6 +204,11 @@ def _interval(scores: Floats, ratio: float, level: float) -> tuple[float, tuple[
     mean, count = float(scores.mean()), len(scores)
     width = float(t.ppf(0.5 + level / 2, count - 1) * np.sqrt((1 / count + ratio) * scores.var(ddof=1)))
     return mean, (mean - width, mean + width)
+
+
+def _within(mean: float, interval: tuple[float, float], most: float) -> tuple[float, tuple[float, float]]:
+    """The interval cut to the possible scores."""
+    return mean, (max(0.0, interval[0]), min(most, interval[1]))
 
 
 def _matrix(pair: Pair, names: Sequence[str], at: int) -> Floats:
