@@ -72,9 +72,7 @@ class Case:
         if self.labels is None or settings.clusters != self.settings["clusters"]:
             return Prepared.of(data, settings)
         first = np.unique(self.labels, return_index=True)[1].astype(np.int64)
-        return Prepared.of(
-            data, settings, Clusters(self.labels, features.take(first), settings.metric, None)
-        )
+        return Prepared.of(data, settings, Clusters(self.labels, features.take(first), settings.metric, None))
 
     def even(self, groups: int) -> Ints:
         """The group of every value, groups of about as many people each."""
@@ -121,17 +119,13 @@ def check_ins(distortion: str = "0.45") -> Case:
     labels = np.unique(labels[keep], return_inverse=True)[1].astype(np.int64)
     along = np.array([hilbert(64, h % 60, h // 60) for h in home])
     cells, codes = np.unique(along, return_inverse=True)
-    column = PrivateColumn(
-        "home", tuple(map(str, cells.tolist())), "ordered", np.arange(float(len(cells)))
-    )
+    column = PrivateColumn("home", tuple(map(str, cells.tolist())), "ordered", np.arange(float(len(cells))))
     table = pa.table({"home": codes, **{n: counts[:, i] for i, n in enumerate(names)}})
     settings = {
         "distortion": distortion, "groups": 4, "k": 10, "l": 5, "alpha": 320, "beta": 30, "metric": "jensen-shannon",
         "clusters": 7, "donors": 1, "budget": SHARED,
     }  # fmt: skip
-    return Case(
-        "check-ins", "home", table, settings, column, codes.astype(np.int64), labels, "category"
-    )
+    return Case("check-ins", "home", table, settings, column, codes.astype(np.int64), labels, "category")
 
 
 def hilbert(side: int, x: int, y: int) -> int:

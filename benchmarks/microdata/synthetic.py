@@ -41,12 +41,22 @@ def apart(counts: np.ndarray) -> np.ndarray:
     return found
 
 
-def clusters(counts: np.ndarray, number: int, seed: int = 0) -> np.ndarray:
-    """K-means on square roots of relative counts."""
-    from sklearn.cluster import KMeans
-
-    roots = np.sqrt(counts / counts.sum(1, keepdims=True))
-    return np.asarray(KMeans(number, n_init=3, random_state=seed).fit_predict(roots), dtype=np.int64)
+def clusters(counts: np.ndarray, number: int, seed: int = 0, rounds: int = 30) -> np.ndarray:
+    """K-means on square roots of relative counts, from people drawn far from one another; no cluster is empty."""
+    points = np.sqrt(counts / counts.sum(1, keepdims=True))  # each of length 1
+    rng = np.random.default_rng(seed)
+    middles = points[[rng.integers(len(points))]]
+    off = np.full(len(points), np.inf)
+    while len(middles) < number:
+        off = np.minimum(off, np.maximum(2 - 2 * points @ middles[-1], 0.0))
+        middles = np.vstack([middles, points[rng.choice(len(points), p=off / off.sum())]])
+    for _ in range(rounds):
+        label = (points @ middles.T - 0.5 * np.sum(middles**2, axis=1)).argmax(1)
+        size = np.bincount(label, minlength=number)
+        total = np.zeros_like(middles)
+        np.add.at(total, label, points)
+        middles = np.where(size[:, None] > 0, total / np.maximum(size, 1)[:, None], middles)
+    return np.unique(label, return_inverse=True)[1].astype(np.int64)
 
 
 def equal_groups(code: np.ndarray, groups: int) -> np.ndarray:

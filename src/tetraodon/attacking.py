@@ -23,8 +23,9 @@ def measured(
     kind: str | None,
     folds: int,
     repeats: int,
+    most_people: int,
 ) -> Attacks:
-    """The attacks asked for; "all" or none named is all that can run. Features are names, or several joined by commas.
+    """The attacks asked for; "all" or none named is all that can run. Features are names, or several joined by commas; 0 people is all of them.
 
     Raises:
         As ``leakage.attacks``.
@@ -35,7 +36,8 @@ def measured(
     named = None if not models or "all" in models else list(dict.fromkeys(models))
     chosen = [name for f in features for name in f.split(",")]
     return attacks(
-        original, released, secret, named, scenario=scenario, id=ident, features=chosen or None, kind=kind, folds=folds, repeats=repeats
+        original, released, secret, named, scenario=scenario, id=ident, features=chosen or None, kind=kind, folds=folds, repeats=repeats,
+        most_people=most_people or None,
     )  # fmt: skip
 
 
@@ -63,6 +65,10 @@ def text(found: Attacks) -> str:
         "Baseline: a guess without looking at anything released. Ceiling: the same attacker on the same columns unprotected.",
         f"Intervals: {first.how}.",
     ]
+    if first.paired_by is None:
+        notes.append(
+            "Rows were paired by their order: row by row the same person. If they are not, name a column with --id."
+        )
     if found.skipped:
         notes.append(f"Not run, a library is not installed (tetraodon[attack]): {', '.join(found.skipped)}.")
     return "\n".join([*table, "", *told, "", *notes, PRIVATE])

@@ -258,6 +258,7 @@ def attack(
     ] = None,
     folds: Annotated[int, typer.Option(help="Parts that the people are split into.")] = 2,
     repeats: Annotated[int, typer.Option(help="How many times they are split.")] = 5,
+    most_people: Annotated[int, typer.Option(help="Of more people so many are drawn; 0 for all.")] = 20_000,
     as_json: JsonOption = False,
 ) -> None:
     """How well trained attackers find out a secret from a release. The figures are private; nothing is written."""
@@ -265,8 +266,8 @@ def attack(
 
     with _working("attacking"):
         found = measured(
-            original, released, secret, model or [], scenario, ident, features or [], kind, folds, repeats
-        )
+            original, released, secret, model or [], scenario, ident, features or [], kind, folds, repeats, most_people
+        )  # fmt: skip
     if as_json:
         _print_json(found.to_spec())
     else:

@@ -76,12 +76,14 @@ def streamed(
     null: Sequence[str] = (),
     keep: Sequence[str] = (),
     ident: str | None = None,
+    ordered: bool = False,
 ) -> Iterator[Batch]:
     """Every row once, out of core and in no particular order: the cell that it lies in, and columns beside it.
 
     Args:
         keep: columns of the source that come as they are.
         ident: a column of texts or integers that comes as text, each null refused.
+        ordered: as they stand in a file or a frame; a database has its own order.
 
     Raises:
         DataError: as ``grouped``, or an id column of another type or with nulls; names the column, nothing else.
@@ -97,6 +99,8 @@ def streamed(
     with source.opened() as (backend, table):
 
         def planned() -> Any:
+            if ordered and source.embedded:
+                backend.con.execute("SET preserve_insertion_order = true")
             if numbers:
                 rows = table[list(dict.fromkeys([*columns, *carried]))]
             else:

@@ -147,7 +147,7 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
     priced = price_all(document.policy, requests)
     for request in requests:
         if request.audit is not None:
-            check_apart(request.audit, folder)
+            check_apart(request.audit, folder, " Nothing was spent.")
     prepare(folder, {p.request.name: (published_rows(p), document.formats[p.request.name]) for p in priced})
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")

@@ -256,7 +256,7 @@ class Session:
                     if p.request.audit is not None:
                         check_audit(p.request.audit)
                     found = read(self.table, p.strategy.layout)
-                    tables.append(((found, p.strategy.fitted(found)), found.data.rows))
+                    tables.append(((found, p.strategy.fitted(found, p.request.name)), found.data.rows))
                     continue
                 counts = self.table.counts(*p.strategy.domain.names)
                 if isinstance(p.strategy, RowStrategy):
@@ -372,5 +372,5 @@ def _microdata(
             write_mapping(request.audit, made)
     return MicrodataRelease(
         request.name, strategy, made.table, made.groups, found.data.rows, row, context, plan, made.realised,
-        request.publishes_evidence, request.audit,
+        request.publishes_evidence, request.audit, made.mapping if request.publishes_evidence else None,
     )  # fmt: skip

@@ -198,12 +198,15 @@ class Table:
         """
         return (np.asarray(part.cells, dtype=np.int64) for part in self.rows(*attributes))
 
-    def rows(self, *attributes: str, keep: Iterable[str] = (), ident: str | None = None) -> Iterator[Batch]:
+    def rows(
+        self, *attributes: str, keep: Iterable[str] = (), ident: str | None = None, ordered: bool = False
+    ) -> Iterator[Batch]:
         """As ``codes``, with other columns of the source beside each cell, declared or not. Private.
 
         Args:
             keep: columns that come as they are.
             ident: a column of texts or integers that comes as text.
+            ordered: as they stand in a file or a frame; a database has its own order.
 
         Raises:
             DataError: as ``codes``; no such column; an id column of another type, or with nulls.
@@ -217,7 +220,7 @@ class Table:
             source = self._open(list(dict.fromkeys([*source.columns, *beside])))
         if ident is not None:
             check_ids(source, ident)
-        return streamed(source, domain, self.null, named, ident)
+        return streamed(source, domain, self.null, named, ident, ordered)
 
     def declared(self, domain: Domain) -> Table:
         """The same rows under another domain.

@@ -20,7 +20,7 @@ needs_xgboost = pytest.mark.skipif(
     importlib.util.find_spec("xgboost") is None, reason="xgboost is not installed (extra attack)"
 )
 LEARNERS = ["random-forest", pytest.param("xgboost", marks=needs_xgboost), "knn", "logistic"]
-SMALL: dict[str, dict[str, Any]] = {"random-forest": {"trees": 15}, "xgboost": {"trees": 20}}
+SMALL: dict[str, dict[str, Any]] = {"random-forest": {"trees": 15}, "xgboost": {"trees": 8, "rate": 0.4}}
 
 
 def people(n: int = 300, seed: int = 1) -> tuple[dict[str, Any], dict[str, Any], np.random.Generator]:
@@ -41,7 +41,7 @@ def people(n: int = 300, seed: int = 1) -> tuple[dict[str, Any], dict[str, Any],
 
 
 def run(original: Any, released: Any, model: str, secret: str = "age", **more: Any) -> leakage.Attack:
-    told = {"repeats": 2, "settings": SMALL.get(model), "rng": np.random.default_rng(7), **more}
+    told = {"repeats": 1, "settings": SMALL.get(model), "rng": np.random.default_rng(7), **more}
     return leakage.attack(original, released, secret, model, **told)
 
 
@@ -51,10 +51,9 @@ def run(original: Any, released: Any, model: str, secret: str = "age", **more: A
 @pytest.mark.parametrize("model", [*LEARNERS, "group-median"])
 def test_the_identity_release_is_the_ceiling(model: str) -> None:
     original, _, _ = people(120)
-    for secret in ("age", "place"):
-        for scenario in ("I", "II"):
-            found = run(original, original, model, secret, scenario=scenario)
-            assert found.success == found.ceiling and found.interval == found.ceiling_interval
+    for secret, scenario in (("age", "I"), ("age", "II"), ("place", "II")):
+        found = run(original, original, model, secret, scenario=scenario)
+        assert found.success == found.ceiling and found.interval == found.ceiling_interval
     without = {k: v for k, v in original.items() if k != "age"}
     found = run(original, without, model)
     assert found.success == found.ceiling
@@ -67,7 +66,7 @@ def test_a_constant_release_is_the_baseline(model: str) -> None:
     income = {**original, "age": np.exp(original["age"] / 8)}  # skewed: a mean is a bad guess of it
     nothing = {"near": np.zeros(300), "place": ["x"] * 300, "noise": [None] * 300}
     for table, secret in ((original, "age"), (income, "age"), (original, "place")):
-        found = run(table, nothing, model, secret)
+        found = run(table, nothing, model, secret, repeats=2)
         assert found.success == pytest.approx(found.baseline, rel=0.12)
         assert found.gain_interval[0] <= 0
         assert "not clearly better" in found.words() or "worse than without" in found.words()
@@ -347,63 +346,6 @@ def test_paired_refuses_what_is_not_paired() -> None:
             {**original, **ids}, {**released, **ids},
             {k: np.asarray(v)[:50] for k, v in {**released, **ids}.items()}, "age", "group-median", id="id",
         )  # fmt: skip
-
-
-# ---------- bits ----------
-
-
-def test_information_of_a_known_law() -> None:
-    """Secret uniform on 8, group its half (1 bit), cluster right about the lowest bit with probability 3/4."""
-    rng = np.random.default_rng(5)
-    truth = 1 + (1 - (-0.75 * np.log2(0.75) - 0.25 * np.log2(0.25)))
-    raw, corrected, covered = [], [], 0
-    for _ in range(20):
-        x = rng.integers(0, 8, 300)
-        c = 4 * rng.integers(0, 3, 300) + np.where(rng.random(300) < 0.75, x % 2, 1 - x % 2)
-        told = leakage.released_information(x, x // 4, c, rng=rng, resamples=100)
-        raw.append(told.plug_in)
-        corrected.append(told.corrected)
-        covered += told.interval[0] <= truth <= told.interval[1]
-        assert told.groups <= told.plug_in and told.held_out < told.plug_in
-        assert told.error <= 1 - 0.25  # Fano holds for the best attacker of one value in four
-    assert np.mean(raw) > truth + 0.03 and abs(np.mean(corrected) - truth) < 0.02 and covered >= 19
-
-
-def test_many_values_and_few_people() -> None:
-    """Clusters tell nothing here; their information is all bias, most of which the correction takes away."""
-    rng = np.random.default_rng(6)
-    x = rng.integers(0, 64, 700)
-    told = leakage.released_information(x, x // 16, rng.integers(0, 7, 700), rng=rng, resamples=200)
-    assert told.plug_in > told.groups + 0.3 and told.corrected < told.groups + 0.1
-    assert told.interval[0] < told.groups < told.interval[1] and told.held_out < told.groups
-
-
-def test_the_correction_is_miller_and_madows() -> None:
-    x = np.array([0, 0, 1, 1, 2, 3, 2, 3])
-    told = leakage.released_information(
-        x, x // 2, [0, 1, 1, 0, 5, 5, 5, 5], rng=np.random.default_rng(1), resamples=20
-    )
-    # First group: two values, two clusters; second: one cluster. The part within the groups is 0 here and stays 0.
-    assert told.clusters < 1e-9 and told.correction == pytest.approx(-1 / (16 * np.log(2)))
-    told = leakage.released_information(
-        x, x // 2, [0, 0, 1, 1, 5, 5, 5, 5], rng=np.random.default_rng(1), resamples=20
-    )
-    assert told.clusters == pytest.approx(0.5) and told.correction == pytest.approx(0, abs=1e-15)
-    assert told.plug_in == pytest.approx(1.5) == told.corrected and told.prior == 2
-    assert told.to_spec()["people"] == 8 and "bits" in told.words()
-
-
-def test_labels_of_any_kind_and_bad_ones() -> None:
-    told = leakage.released_information(
-        ["a", "b"] * 30, [True, False] * 30, rng=np.random.default_rng(1), resamples=20
-    )
-    assert told.plug_in == pytest.approx(1) and told.clusters == 0
-    for option in ({"resamples": 5}, {"level": 1}, {"folds": 1}):
-        with pytest.raises(SpecificationError):
-            leakage.released_information([0, 1] * 9, [0, 1] * 9, **option)
-    for bad in (([1, 2], [1]), ([1.0, float("nan")], [1, 2]), ([None, "a"], [1, 2]), ([], []), ([[1]], [1])):
-        with pytest.raises(SpecificationError):
-            leakage.released_information(*bad)
 
 
 # ---------- refusals ----------

@@ -80,6 +80,23 @@ def test_json(files: tuple[Path, Path], run: Run) -> None:
     told = json.loads(out)["attacks"][0]
     assert code == 0 and told["features"] == ["near", "age"] and (told["folds"], told["scenario"]) == (3, "I")
     assert told["interval"][0] < told["success"] and CANARY not in out
+    assert (
+        "paired by their order"
+        not in run("attack", *files, "--secret", "age", "--id", "who", "--model", "group-median")[1]
+    )
+    by_order = run(
+        "attack",
+        *files,
+        "--secret",
+        "age",
+        "--model",
+        "group-median",
+        "--features",
+        "near",
+        "--most-people",
+        100,
+    )
+    assert "paired by their order" in by_order[1] and " 100 people, 50 known" in by_order[1]
     both = run(
         "attack", *files, "--secret", "age", "--model", "group-median", "--features", "near,who", "--json"
     )
@@ -96,6 +113,7 @@ def test_json(files: tuple[Path, Path], run: Run) -> None:
         (["--secret", "age", "--id", "nobody"], 1, "no column 'nobody'"),
         (["--secret", "age", "--kind", "word"], 2, "attack.kind"),
         (["--secret", "age", "--folds", "1"], 2, "attack.folds"),
+        (["--secret", "age", "--most-people", "3"], 2, "attack.most_people"),
         (["--secret", "age", "--features", "age"], 2, "attack.features"),
         ([], 2, "--secret"),
     ],

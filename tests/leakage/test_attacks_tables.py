@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tetraodon import leakage
-from tetraodon.errors import DataError, EngineError, TetraodonError, Unsupported
+from tetraodon.errors import DataError, EngineError, SpecificationError, TetraodonError, Unsupported
 from tetraodon.leakage.attack_tables import Given, column, middle
 
 CANARY = "canary-7391"
@@ -30,9 +31,9 @@ RELEASED = {
 }
 
 
-def attacked(original: Any, released: Any, **more: Any) -> leakage.Attack:
+def attacked(original: Any, released: Any, model: str = "knn", **more: Any) -> leakage.Attack:
     return leakage.attack(
-        original, released, "age", "knn", repeats=1, rng=np.random.default_rng(3), **{"id": "who", **more}
+        original, released, "age", model, repeats=1, rng=np.random.default_rng(3), **{"id": "who", **more}
     )
 
 
@@ -53,13 +54,13 @@ def test_every_source_gives_the_same_figures(tmp_path: Path) -> None:
     left, right = sources(ORIGINAL, tmp_path, "original"), sources(RELEASED, tmp_path, "released")
     expected = attacked(ORIGINAL, RELEASED)
     for kind in left:
-        assert attacked(left[kind], right["dict"]) == expected, kind
-        assert attacked(left["dict"], right[kind]) == expected, kind
+        assert attacked(left[kind], right[kind]) == expected, kind
+    assert attacked(left["csv"], right["polars"]) == expected == attacked(left["pandas"], right["parquet"])
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
 def test_rows_stay_in_the_order_of_the_file(tmp_path: Path, ending: str) -> None:
-    n = 300_000
+    n = 150_000
     table = pa.table({"a": np.arange(n), "b": np.arange(n)[::-1].copy()})
     path = tmp_path / f"long.{ending}"
     if ending == "csv":
@@ -80,7 +81,8 @@ def test_ids_match_rows_in_any_order_and_leave_the_others_out() -> None:
     own = {k: [v[i] for i in order] for k, v in ORIGINAL.items()}
     near = ["near"]
     by_order = attacked(own, shuffled, id=None, features=near)
-    assert attacked(own, RELEASED, features=near) == by_order
+    assert by_order.paired_by is None
+    assert attacked(own, RELEASED, features=near) == replace(by_order, paired_by="who")
     assert attacked(own, RELEASED, id=None, features=near).success > by_order.success + 5
     fewer = {k: [*v[:50], v[0] if k != "who" else "stranger"] for k, v in RELEASED.items()}
     found = attacked(ORIGINAL, fewer)
@@ -88,13 +90,49 @@ def test_ids_match_rows_in_any_order_and_leave_the_others_out() -> None:
     assert "who" not in found.features
 
 
+def test_rows_paired_by_their_order_though_they_stand_in_another_are_warned_of() -> None:
+    order = np.random.default_rng(5).permutation(N)
+    shuffled = {k: [v[i] for i in order] for k, v in RELEASED.items()}
+    for who in (ORIGINAL["who"], list(range(N))):
+        one, other = {**ORIGINAL, "who": who}, {**shuffled, "who": [who[i] for i in order]}
+        assert "'who' stands in different orders" in attacked(one, other, "group-median", id=None).words()
+        assert "different orders" not in attacked(one, other, "group-median").words()
+    assert "different orders" not in attacked(ORIGINAL, RELEASED, "group-median", id=None).words()
+    own = {**ORIGINAL, "near": [v + 0.25 for v in ORIGINAL["near"]]}
+    swapped = {**RELEASED, "near": [own["near"][i] for i in order]}  # fractions say who nobody is
+    assert "different orders" not in attacked(own, swapped, "group-median", id=None).words()
+
+
+def test_of_many_people_some_are_drawn() -> None:
+    some = attacked(ORIGINAL, RELEASED, "group-median", most_people=40)
+    assert (some.people, some.left_out) == (40, 0) and "drawn at random" in some.words()
+    for most in (N, None):
+        assert attacked(ORIGINAL, RELEASED, "group-median", most_people=most).people == N
+    for wrong in (9, True, 40.0):
+        with pytest.raises(SpecificationError, match=r"attack\.most_people"):
+            attacked(ORIGINAL, RELEASED, "group-median", most_people=wrong)
+    pair = leakage.paired(
+        ORIGINAL,
+        RELEASED,
+        RELEASED,
+        "age",
+        "group-median",
+        id="who",
+        most_people=40,
+        rng=np.random.default_rng(3),
+    )
+    assert pair.people == 40 and pair.difference == 0 and pair.interval == (0, 0)
+
+
 def test_whole_number_ids_of_any_length_and_form() -> None:
     big = [2**60 + i for i in range(N)]
     one = {**ORIGINAL, "who": big}
     for theirs in ([str(b) for b in big], np.array(big)):
-        assert attacked(one, {**RELEASED, "who": theirs}).left_out == 0
+        assert attacked(one, {**RELEASED, "who": theirs}, "group-median").left_out == 0
+    with pytest.raises(DataError, match="more than once"):
+        attacked({**ORIGINAL, "who": ["0", "0.0", *map(str, range(1, N - 1))]}, RELEASED)
     small = {**ORIGINAL, "who": np.arange(N)}
-    assert attacked(small, {**RELEASED, "who": np.arange(N) * 1.0}).left_out == 0
+    assert attacked(small, {**RELEASED, "who": np.arange(N) * 1.0}, "group-median").left_out == 0
 
 
 def test_what_columns_become() -> None:

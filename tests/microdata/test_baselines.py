@@ -160,8 +160,8 @@ def test_similarity_where_nobody_is_left() -> None:
 
 @pytest.mark.parametrize("baseline", ALL, ids=str)
 def test_draws_pass_chi_squared(baseline: Baseline) -> None:
-    """400 groups that are copies of one another: inside each the law is that of one copy alone."""
-    rng, copies, size = np.random.default_rng(11), 400, 6
+    """150 groups that are copies of one another: inside each the law is that of one copy alone."""
+    rng, copies, size = np.random.default_rng(11), 150, 6
     features = of(rng, size, copies)
     groups = np.repeat(np.arange(copies), size)
     counts = np.zeros((size, size))

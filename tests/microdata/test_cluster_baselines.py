@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+import tetraodon as td
 from tetraodon.channels.mirror import solve
 from tetraodon.errors import Refused, SpecificationError
+from tetraodon.microdata import alternating
 from tetraodon.microdata.cluster_baselines import cluster_donors, evaluated, xobf, ygen
 from tetraodon.microdata.privcheck import PrivCheck, privcheck
 
@@ -110,7 +112,7 @@ def test_privcheck_of_one_group_is_the_least_leaking_channel() -> None:
 
 def test_privcheck_certifies_random_programs() -> None:
     refused = 0
-    for seed in range(40):
+    for seed in range(25):
         rng = np.random.default_rng(seed)
         groups, clusters = int(rng.integers(1, 5)), int(rng.integers(2, 8))
         counts, cost = case(seed, groups, int(rng.integers(groups, 12)), clusters)
@@ -127,7 +129,7 @@ def test_privcheck_certifies_random_programs() -> None:
         assert found.gap <= TOL and found.leak >= found.bound
         assert (spent_of(counts, cost, found.channel) <= budget + 1e-12).all()
         assert found.bound == pytest.approx(max(0.0, bound_of(counts, cost, budget, found)), abs=1e-9)
-    assert refused < 20
+    assert refused < 12
 
 
 def test_privcheck_at_the_ends_of_the_budget() -> None:
@@ -248,6 +250,26 @@ def test_a_moved_value_brings_a_cluster_or_loses_its_donors() -> None:
     assert lost is None
 
 
+def test_too_few_donors_are_forbidden_inside_the_solve() -> None:
+    """Not afterwards: the channel that is held is the one that was optimised, and its figures are its own."""
+    counts, group_of, cost = small()
+    held = np.stack([counts[group_of == g].sum(axis=0) for g in (0, 1)])
+    least = 22
+    assert (held < least).any() and (held >= least).any(axis=1).all()
+    found = xobf(counts, group_of, lambda members: cost, 0.25, donors=least)
+    free = xobf(counts, group_of, lambda members: cost, 0.25)
+    joint = np.zeros((8, 2 * 4))
+    for g in (0, 1):
+        assert not found.channels[g][:, held[g] < least].any() and np.allclose(
+            found.channels[g].sum(axis=1), 1
+        )
+        joint[group_of == g, 4 * g : 4 * g + 4] = counts[group_of == g] @ found.channels[g]
+    assert any(free.channels[g][:, held[g] < least].any() for g in (0, 1))
+    assert found.leak == pytest.approx(leak_of(joint, np.eye(8))) and found.leak >= free.bound
+    spent = sum(held[g] @ (found.channels[g] * cost).sum(axis=1) for g in (0, 1)) / counts.sum()
+    assert found.distortion == pytest.approx(spent) and spent <= 0.25 + 1e-9
+
+
 def test_xobf_refuses_what_is_no_group() -> None:
     counts, group_of, cost = small()
     for wrong in (np.zeros(3, dtype=int), group_of * 2, group_of - 1, group_of / 1.0):
@@ -255,6 +277,45 @@ def test_xobf_refuses_what_is_no_group() -> None:
             xobf(counts, wrong, lambda members: cost, 0.2)
     with pytest.raises(Refused):
         xobf(counts, group_of, lambda members: cost, 0.2, donors=10**6)
+    for shared in (True, False):
+        with pytest.raises(Refused, match="raise it") as told:
+            xobf(counts, group_of, lambda members: cost + 1, 0.2, shared=shared)
+        assert "1." not in str(told.value) and told.value.__cause__ is None  # how much would do is private
+
+
+def test_on_a_prepared_table_they_are_the_first_steps_of_the_search(fitted: td.HybridObscuring) -> None:
+    prepared = fitted.plan_.prepared
+    settings, rng = prepared.settings, np.random.default_rng(3)
+    groups = alternating.first_groups(prepared, rng)
+    counts = prepared.counts[0]
+    assert np.array_equal(counts.sum(axis=1), prepared.per_value())
+
+    def cost(members: np.ndarray) -> np.ndarray:
+        return prepared.divergences.of_group(0, members).upper
+
+    def moved(group_of: np.ndarray, channels: tuple[np.ndarray, ...]) -> np.ndarray:
+        laws = {(g, 0): channel for g, channel in enumerate(channels)}
+        now = alternating.evaluated(prepared, [np.flatnonzero(group_of == g) for g in range(3)], laws)
+        assert now is not None
+        found = alternating._boosted(prepared, group_of, laws, now, rng)
+        return group_of if found is None else found[0]
+
+    told = counts, groups, cost, settings.distortion
+    first = xobf(*told, donors=settings.donors)
+    second = ygen(*told, moved, donors=settings.donors)
+    found, history = alternating.alternate(prepared, groups, rng)
+    assert history[0].leak == pytest.approx(first.leak, abs=1e-4)
+    assert second.leak < first.leak and second.distortion < first.distortion <= settings.distortion + 1e-9
+    assert history[1].kind == "boundaries" and history[1].leak == pytest.approx(second.leak, abs=1e-3)
+    assert found.leak <= second.leak + 1e-4
+    members = [np.flatnonzero(second.group_of == g) for g in range(3)]
+    assert settings.requirements.allowed(prepared.per_value(), members).all()
+    # One channel for everybody, within each group's budget, tells no less than XObf's, one for each group.
+    own = np.stack([np.where((groups == g)[:, None], counts, 0) for g in range(3)])
+    costs = np.stack([cost(np.flatnonzero(groups == g)) for g in range(3)])
+    everybody = privcheck(own, costs, settings.distortion)
+    joint = np.concatenate([own[g] @ everybody.channel for g in range(3)], axis=1)
+    assert leak_of(joint, np.eye(joint.shape[1])) >= xobf(*told, shared=False).bound
 
 
 # Draws

@@ -325,3 +325,36 @@ def test_the_owner_can_ask_which_distortions_are_possible(table: pa.Table) -> No
     assert asked(distortion=least * 1.02).fit(table).distortion_ <= least * 1.02
     free = asked(distortion=1).fit(table).plan_.figures
     assert free["exchange"] == pytest.approx(0, abs=1e-4)
+
+
+def test_a_column_of_very_many_values_is_cut_along_runs_of_them() -> None:
+    table = people(3000, seed=4)
+    income = pa.array(np.random.default_rng(4).permutation(3000).astype(np.int64) * 7)
+    table = table.append_column("income", income)
+    made = td.HybridObscuring(
+        "income", ["q_0", "q_1"], groups=4, k=200, clusters=3, distortion="0.5", donors=1
+    ).fit(table)
+    [groups] = made.plan_.groups
+    assert len(groups) == 4 and sum(len(g.members) for g in groups) == 3000
+    assert all((np.diff(g.members) == 1).all() for g in groups)
+    assert made.gap_ is not None and made.gap_ < 1e-3
+
+
+def test_shares_are_kept_where_prototypes_are_published(table: pa.Table) -> None:
+    made = asked(invariant=True, publish="prototypes").fit(table)
+    for law in made.plan_.laws:
+        mass = law.joint.sum(axis=0)
+        assert np.array_equal(law.rows, law.columns)
+        assert mass @ law.matrix == pytest.approx(mass, abs=1e-9)
+
+
+def test_shares_that_cannot_be_kept_are_refused_without_a_number(table: pa.Table) -> None:
+    with pytest.raises(Refused, match=r"hybrid\.distortion") as found:
+        asked(invariant=True, donors=1, distortion="0.001").fit(table)
+    assert not any(c.isdigit() for c in str(found.value))
+
+
+@pytest.mark.parametrize("more", [{"coarseness": 1}, {"invariant": True, "donors": 1}])
+def test_the_alternating_search_says_what_it_does_not_look_at(more: dict[str, Any]) -> None:
+    with pytest.raises(td.errors.SpecificationError, match="'alternating' does not look at it"):
+        _ = asked(method="alternating", **more).settings

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -106,6 +110,24 @@ def test_a_population_table_is_matched_by_values() -> None:
         risk(table, ["age"], population=pa.table({"age": ["31", "30"]}))
     with pytest.raises(SpecificationError, match="population"):
         risk(table, ["age", "sex"], population=everybody.drop_columns(["sex"]))
+
+
+def test_frames_of_any_kind() -> None:
+    table = patients()
+    expected = risk(table, ["zip", "age"], "salary", population=table)
+    frames: list[Any] = [
+        table.to_pandas(), table.to_pandas().astype({"zip": "category"}), pl.from_arrow(table), table.to_pydict(),
+        table.set_column(2, "salary", table["salary"].cast(pa.int16())),
+    ]  # fmt: skip
+    for frame in frames:
+        for population in frames:
+            assert risk(frame, ["zip", "age"], "salary", population=population) == expected
+    with pytest.raises(SpecificationError, match="risk: a frame of"):
+        risk(pd.Series([1, 2]), ["zip"])
+    with pytest.raises(SpecificationError, match="population: a frame of"):
+        risk(table, ["zip"], population=[1, 2])
+    with pytest.raises(SpecificationError, match="'a' is there twice"):
+        risk(pa.table([[1], [2]], names=["a", "a"]), ["a"])
 
 
 def test_missing_quasi_identifiers_agree_with_each_other_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -118,6 +119,20 @@ def test_columns_of_another_kind() -> None:
             wrong()
     coded = pa.table({"c": pa.array(["a", "b", "a"]).dictionary_encode()})
     assert Pair.of(coded, pa.table({"c": ["b", "a", "a"]})).marginals() == (("c", 0.0),)
+
+
+def test_frames_of_any_kind() -> None:
+    table, other = people(200), shuffled(people(200), 4, ["income"])
+    settings = {"target": "age", "folds": 2, "repeats": 1}
+    expected = utility(table, other, **settings, rng=np.random.default_rng(1))
+    for one, two in (
+        (table.to_pandas(), other),
+        (pl.from_arrow(table), other.to_pandas()),
+        (table.to_pydict(), pl.from_arrow(other)),
+    ):
+        assert utility(one, two, **settings, rng=np.random.default_rng(1)) == expected
+    with pytest.raises(SpecificationError, match="released: a frame of"):
+        utility(table, 7)
 
 
 def kept(found: Trained) -> None:

@@ -76,7 +76,7 @@ def features(original: Rows, released: Rows, names: list[str], secret: str) -> F
             codes = group.astype(np.float64)
             both.append((codes, codes, False))
     if not both:
-        raise DataError(f"{released.where}: no column is left to attack with.")
+        raise DataError(f"{released.where}: no column is left to attack with; release one beside the id.")
     numeric_at = [i for i, (_, _, numeric) in enumerate(both) if numeric]
     return Features(
         np.column_stack([r for r, _, _ in both]), np.column_stack([c for _, c, _ in both]), tuple(numeric_at),

@@ -31,6 +31,7 @@ class Attack:
         left_out: people of the original without a released row or a secret.
         settings: of the model.
         warnings: what makes the figure say less than it seems to.
+        paired_by: the column that told who is who; None: rows were paired by their order.
     """
 
     secret: str
@@ -56,6 +57,7 @@ class Attack:
     left_out: int
     settings: tuple[tuple[str, float | str | None], ...]
     warnings: tuple[str, ...]
+    paired_by: str | None
     how: str = (
         "over people and repeats: Student's t (mean error, gain) or Wilson (share); the attackers of one split "
         "share what they learnt on, which is seen only through the repeats"

@@ -264,9 +264,35 @@ def beside(original: Rows, released: Rows) -> tuple[Rows, Rows, Ints]:
         return original, released, np.arange(original.size)
     _, mine, theirs = np.intersect1d(original.keys, released.keys, assume_unique=True, return_indices=True)
     if not mine.size:
-        raise DataError(f"{original.where} and {released.where}: no id occurs in both.")
+        raise DataError(
+            f"{original.where} and {released.where}: no id occurs in both; name a column that both hold."
+        )
     order = np.argsort(mine, kind="stable")
     return original.take(mine[order]), released.take(theirs[order]), mine[order].astype(np.int64)
+
+
+def in_other_order(original: Rows, released: Rows) -> tuple[str, ...]:
+    """Columns that seem to say who is who and stand in another order: a text or whole number of one person alone, the same ones
+    in both tables."""
+    found = []
+    for name in original.columns.keys() & released.columns.keys():
+        told = [_whole(table.columns[name]) for table in (original, released)]
+        if told[0] is None or told[1] is None or np.array_equal(*told):
+            continue
+        mine, theirs = (np.unique(t) for t in told)
+        if len(mine) == original.size and np.array_equal(mine, theirs):
+            found.append(name)
+    return tuple(sorted(found))
+
+
+def _whole(column: Column) -> Any:
+    """The texts or whole numbers of a column; None for any other, or where one is missing."""
+    if column.missing.any():
+        return None
+    if column.numbers is None:
+        alone = len(column.levels) == len(column.codes)
+        return np.array(column.levels, dtype=str)[column.codes] if alone else None
+    return column.numbers if (column.numbers % 1 == 0).all() else None
 
 
 def _keys(array: Any, where: str, name: str) -> Any:
@@ -282,11 +308,12 @@ def _keys(array: Any, where: str, name: str) -> Any:
     values = array.to_pylist()
     if any(v is None or v != v or v == "" for v in values):
         raise DataError(f"{where}: the id column {name!r} has missing values.")
-    if len(set(values)) < len(values):
+    keys = [_key(v) for v in values]
+    if len(set(keys)) < len(keys):
         raise DataError(
             f"{where}: a value of the id column {name!r} occurs more than once; one row per person."
         )
-    return np.array([_key(v) for v in values], dtype=str)
+    return np.array(keys, dtype=str)
 
 
 def _key(value: object) -> str:

@@ -27,15 +27,15 @@ PRIVATE = (
 def number(value: float) -> str:
     """Three significant digits, without exponents for common sizes.
 
-    >>> [number(v) for v in (0, 2.5678, 0.01234, 12345.6)]
-    ['0', '2.57', '0.0123', '12,300']
+    >>> [number(v) for v in (0, 2.6, 0.01234, 250, 12345.6)]
+    ['0', '2.60', '0.0123', '250', '12,300']
     """
     if value == 0:
         return "0"
     if abs(value) >= 1000:
         digits = len(str(int(abs(value)))) - 3
         return f"{round(value / 10**digits) * 10**digits:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:#.3g}".rstrip(".")
 
 
 def shown(value: float, ordered: bool) -> str:
@@ -83,10 +83,16 @@ def verdict(a: Attack) -> str:
 
 def warnings(
     known: int, ordered: bool, level: float, interval: tuple[float, float], baseline: float,
-    learns: bool, left_out: int, without_original: tuple[str, ...], mixed: tuple[str, ...],
+    learns: bool, left_out: int, without_original: tuple[str, ...], mixed: tuple[str, ...], drawn: bool,
+    in_other_order: tuple[str, ...],
 ) -> tuple[str, ...]:  # fmt: skip
     """What makes a figure say less than it seems to."""
     told = []
+    if in_other_order:
+        told.append(
+            f"Warning: rows were paired by their order, but {_named(in_other_order)} stands in different orders in the two tables; "
+            "if it says who is who, name it as the id, for these figures are then of wrong pairs."
+        )
     if known < 100:
         told.append(
             "Warning: fewer than 100 people to learn from; an attacker with more may find out far more."
@@ -99,17 +105,25 @@ def warnings(
             "Warning: even with unprotected columns this attacker is not clearly better than without any; "
             "that he fails says little about the release."
         )
+    if drawn:
+        told.append(
+            "The people are drawn at random among more; an attacker who knows more of them may find out more."
+        )
     if left_out:
         told.append("People without a released row, or whose secret is missing, are left out.")
     if without_original:
         told.append(
-            f"The original has no column {', '.join(map(repr, without_original))}: taken as released in the unprotected table too."
+            f"The original has no column {_named(without_original)}: taken as released in the unprotected table too."
         )
     if mixed:
         told.append(
-            f"{', '.join(map(repr, mixed))}: numbers in one table and texts in the other; a range stands for its middle where it can."
+            f"{_named(mixed)}: numbers in one table and texts in the other; a range stands for its middle where it can."
         )
     return tuple(told)
+
+
+def _named(columns: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, columns))
 
 
 def difference_words(d: Difference) -> str:

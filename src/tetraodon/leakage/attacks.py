@@ -20,7 +20,7 @@ from . import attack_words as words
 from .attack_features import Features, Secret, features, secret_of
 from .attack_found import METRICS, Attack, Attacks, Difference
 from .attack_rounds import Round, losses, mean_interval, prior_losses, share_interval, split
-from .attack_tables import Given, beside
+from .attack_tables import Given, beside, in_other_order
 from .attackers import MODELS, Attacker, require
 from .tables import Floats, Ints
 
@@ -30,21 +30,34 @@ if TYPE_CHECKING:
 SCENARIOS = ("I", "II")
 KINDS = ("number", "category")
 LEAST_PEOPLE = 10
+MOST_PEOPLE = 20_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Pair:
-    """Two tables, read and matched: what the attackers see and what they are after."""
+    """Two tables, read and matched: what the attackers see and what they are after.
+
+    Attributes:
+        who: which row of the original each person is.
+        left_out: people without a released row or a secret.
+        drawn: whether some were drawn among more.
+        in_other_order: columns by which rows are paired wrongly, if they say who is who.
+    """
 
     seen: Features
     secret: Secret
     who: Ints
     left_out: int
+    drawn: bool
+    in_other_order: tuple[str, ...]
 
 
 def _matched(
-    original: object, released: object, secret: str, ident: str | None, chosen: Sequence[str] | None, kind: str | None
+    original: object, released: object, secret: str, ident: str | None, chosen: Sequence[str] | None, kind: str | None,
+    most: int | None, seed: int,
 ) -> _Pair:  # fmt: skip
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < LEAST_PEOPLE):
+        raise SpecificationError(f"attack.most_people: a whole number from {LEAST_PEOPLE}, or none.")
     if kind is not None and kind not in KINDS:
         raise SpecificationError(f"attack.kind: {' or '.join(KINDS)}; without it, by the secret's values.")
     if isinstance(chosen, str) or not isinstance(secret, str):
@@ -67,9 +80,14 @@ def _matched(
         raise DataError(
             f"{own.where}: fewer than {LEAST_PEOPLE} people have a released row and a value of {secret!r}; too few to attack."
         )
+    left_out = whole - len(held)
+    drawn = most is not None and len(held) > most
+    if drawn:
+        held = np.sort(np.random.default_rng(seed).choice(held, most, replace=False))
+    suspects = () if ident is not None else in_other_order(own, told)
     own, told = own.take(held), told.take(held)
     after = secret_of(own.columns[secret], kind, own.where, secret)
-    return _Pair(features(own, told, names, secret), after, who[held], whole - len(held))
+    return _Pair(features(own, told, names, secret), after, who[held], left_out, drawn, suspects)
 
 
 def _checked(scenario: str, folds: int, repeats: int, level: float, people: int) -> None:
@@ -107,6 +125,7 @@ def attack(
     folds: int = 2,
     repeats: int = 5,
     level: float = 0.99,
+    most_people: int | None = MOST_PEOPLE,
     settings: Mapping[str, Any] | None = None,
     rng: Generator | None = None,
 ) -> Attack:
@@ -126,6 +145,7 @@ def attack(
             different values, or with fractions, are numbers.
         folds, repeats: people are split into so many parts so many times; each part is guessed by who knows the others.
         level: of the intervals.
+        most_people: of more, so many are drawn; None for all. A trained model can take hours on a million people.
         settings: of the model: random-forest {trees, leaf, jobs}, xgboost {trees, depth, rate, jobs}, knn {neighbours},
             logistic {penalty}; and {scale}: "rank" learns numbers by rank, which suits the metric, "value" as they are.
         rng: for the splits and models; default: fresh entropy.
@@ -147,10 +167,11 @@ def attack(
     (10, 5, 'mean absolute error')
     """
     attacker = Attacker.of(model, settings)
-    pair = _matched(original, released, secret, id, features, kind)
+    rng = _generator(rng)
+    pair = _matched(original, released, secret, id, features, kind, most_people, int(rng.integers(2**32)))
     _checked(scenario, folds, repeats, level, len(pair.who))
-    rounds = split(len(pair.who), folds, repeats, _generator(rng))
-    return _attack(attacker, pair, secret, rounds, folds, scenario, level)
+    rounds = split(len(pair.who), folds, repeats, rng)
+    return _attack(attacker, pair, secret, rounds, folds, scenario, level, id)
 
 
 def attacks(
@@ -166,6 +187,7 @@ def attacks(
     folds: int = 2,
     repeats: int = 5,
     level: float = 0.99,
+    most_people: int | None = MOST_PEOPLE,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     rng: Generator | None = None,
 ) -> Attacks:
@@ -198,10 +220,11 @@ def attacks(
         raise SpecificationError(
             f"attacks: at least one model of {', '.join(MODELS)}, and settings of models that run."
         )
-    pair = _matched(original, released, secret, id, features, kind)
+    rng = _generator(rng)
+    pair = _matched(original, released, secret, id, features, kind, most_people, int(rng.integers(2**32)))
     _checked(scenario, folds, repeats, level, len(pair.who))
-    rounds = split(len(pair.who), folds, repeats, _generator(rng))
-    found = tuple(_attack(a, pair, secret, rounds, folds, scenario, level) for a in run)
+    rounds = split(len(pair.who), folds, repeats, rng)
+    found = tuple(_attack(a, pair, secret, rounds, folds, scenario, level, id) for a in run)
     return Attacks(found, tuple(skipped))
 
 
@@ -219,6 +242,7 @@ def paired(
     folds: int = 2,
     repeats: int = 1,
     level: float = 0.99,
+    most_people: int | None = MOST_PEOPLE,
     settings: Mapping[str, Any] | None = None,
     rng: Generator | None = None,
 ) -> Difference:
@@ -242,10 +266,11 @@ def paired(
     if len(ones) != len(others) or not ones:
         raise SpecificationError("attack: as many first releases as second ones, at least one of each.")
     rng = _generator(rng)
+    seed = int(rng.integers(2**32))  # the same people of every release
     told: tuple[list[Floats], list[Floats]] = ([], [])
     who: Ints | None = None
     for one, other in zip(ones, others, strict=True):
-        pairs = [_matched(original, r, secret, id, features, kind) for r in (one, other)]
+        pairs = [_matched(original, r, secret, id, features, kind, most_people, seed) for r in (one, other)]
         who = pairs[0].who if who is None else who
         if any(not np.array_equal(p.who, who) for p in pairs):
             raise DataError("released: all releases compared are of the same people.")
@@ -265,7 +290,8 @@ def paired(
 
 
 def _attack(
-    attacker: Attacker, pair: _Pair, secret: str, rounds: list[Round], folds: int, scenario: str, level: float
+    attacker: Attacker, pair: _Pair, secret: str, rounds: list[Round], folds: int, scenario: str, level: float,
+    ident: str | None,
 ) -> Attack:  # fmt: skip
     seen, after = pair.seen, pair.secret
     own = losses(attacker, seen, after, rounds, scenario, ceiling=False)
@@ -277,12 +303,12 @@ def _attack(
     people = len(pair.who)
     warned = words.warnings(
         people - people // folds, after.ordered, level, success[1:], baseline[0], learns, pair.left_out,
-        seen.without_original, seen.mixed,
+        seen.without_original, seen.mixed, pair.drawn, pair.in_other_order,
     )  # fmt: skip
     return Attack(
         secret, attacker.model, scenario, after.ordered, METRICS[after.ordered], success[0], success[1:], baseline[0],
         baseline[1:], ceiling[0], ceiling[1:], gain, (gains[0], gains[1]), level, people, people - people // folds,
-        people // folds, folds, len(rounds), seen.names, pair.left_out, attacker.settings, warned,
+        people // folds, folds, len(rounds), seen.names, pair.left_out, attacker.settings, warned, ident,
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@
 
 With one budget for all rows the leakage never rises: a move lowers the distortion, so the old channels stay within the
 budget of the next step 2, which is solved to its optimum and kept only if it is better. With a budget in each group that is
-not so: a move can put a group beyond its own budget (tests hold an example). Source: Han et al. 2021, algorithms 1–4;
+not so: a move can put a group beyond its own budget, and the next channels, which keep it, can leak more (tests hold an
+example). Source: Han et al. 2021, algorithms 1–4;
 convergence derived, see docs/microdata.md.
 """
 
@@ -91,17 +92,24 @@ def alternate(prepared: Prepared, start: Ints, rng: np.random.Generator) -> tupl
     if len(prepared.data.columns) != 1:
         raise Unsupported("hybrid.method: 'alternating' has one private column; use 'optimal' for several.")
     group_of = np.asarray(start, dtype=np.int64)
+    shared = prepared.settings.budget == "shared"
     history: list[Step] = []
     kept: _Channels | None = None
     best: tuple[float, float] | None = None
+    last = None
     while True:
         groups = _members(group_of)
         made = channels(prepared, groups, TOL)
+        if made is None and not shared and last is not None:
+            group_of, kept, best = last  # some group cannot keep its own budget any more
+            history.append(Step("channels", *best))
+            break
         if made is not None:
             pieces, solved = made
             fresh = _Channels(_laws(prepared, pieces, solved))
             told = evaluated(prepared, groups, fresh.laws)
-            if told is not None and (best is None or told[0] < best[0]):
+            # Within each group's own budget the old channels may be no more, so that the new ones stand even if they leak more.
+            if told is not None and (best is None or told[0] < best[0] or not shared):
                 kept, best = fresh, told
         if kept is None or best is None:
             raise Refused(
@@ -111,6 +119,7 @@ def alternate(prepared: Prepared, start: Ints, rng: np.random.Generator) -> tupl
         history.append(Step("channels", *best))
         if len(history) >= 2 * ROUNDS:
             break
+        last = group_of, kept, best
         moved = _boosted(prepared, group_of, kept.laws, best, rng)
         if moved is None:
             break
@@ -127,7 +136,7 @@ def _found(prepared: Prepared, group_of: Ints, kept: _Channels, best: tuple[floa
         own = prepared.pieces(members)
         assert own is not None
         pieces.append(own)
-        laws += [kept.laws[g, p.class_][np.ix_(p.rows, p.columns)] for p in own]
+        laws += [_taken_over(p, kept.laws[g, p.class_]) for p in own]
     naming = sum(prepared.grouping(m) for m in groups)
     solved = channels(prepared, groups, TOL)
     bound = naming + (solved[1].bound if solved is not None else 0.0)
@@ -170,17 +179,22 @@ def evaluated(
         for piece in pieces:
             if (g, piece.class_) not in laws:
                 return None
-            law = laws[g, piece.class_][piece.rows]
-            new = np.isnan(law).any(axis=1)
-            law = law[:, piece.columns].copy()
-            cost = piece.block.cost
-            law[new] = 0.0
-            law[np.flatnonzero(new), cost[new].argmin(axis=1)] = 1.0
+            law = _taken_over(piece, laws[g, piece.class_])
             if np.abs(law.sum(axis=1) - 1).max() > 1e-9:
                 return None  # it sends rows to a cluster that has no donors here
             leak += piece.block.leak(law)
             distortion += piece.block.distortion(law)
     return leak, distortion
+
+
+def _taken_over(piece: Piece, law: Floats) -> Floats:
+    """A channel over all clusters for the clusters of a group: one that it has no row for goes to its nearest target."""
+    found = law[piece.rows]
+    new = np.flatnonzero(np.isnan(found).any(axis=1))
+    found = found[:, piece.columns].copy()
+    found[new] = 0.0
+    found[new, piece.block.cost[new].argmin(axis=1)] = 1.0
+    return found
 
 
 def _boosted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +12,12 @@ from ..errors import OutputError
 if TYPE_CHECKING:
     import pyarrow
 
+MANIFEST = "manifest.json"
+
 
 def check_audit(path: Path) -> None:
-    """Refuse, before anything is charged or drawn, what cannot be written, or would replace a file.
+    """Refuse, before anything is charged or drawn, what cannot be written, would replace a file, or lies beside what is
+    published.
 
     Raises:
         OutputError: names the file and the fix.
@@ -26,9 +30,12 @@ def check_audit(path: Path) -> None:
         raise OutputError(
             f"audit: {path.name}: its folder does not exist or cannot be written. Nothing was spent."
         )
+    for folder in path.resolve().parents:
+        if _is_published(folder):
+            raise OutputError(f"{_inside(path)} Nothing was spent.")
 
 
-def check_apart(path: Path, folder: Path) -> None:
+def check_apart(path: Path, folder: Path, note: str = "") -> None:
     """Refuse a private file inside a folder that is published.
 
     Raises:
@@ -36,10 +43,23 @@ def check_apart(path: Path, folder: Path) -> None:
     """
     inside, outer = path.resolve(), folder.resolve()
     if inside == outer or outer in inside.parents:
-        raise OutputError(
-            f"audit: {path.name}: lies in the folder that is published, and says whose values each row holds; choose a place "
-            "outside of it."
-        )
+        raise OutputError(f"{_inside(path)}{note}")
+
+
+def _inside(path: Path) -> str:
+    return (
+        f"audit: {path.name}: lies in a folder that is published, and says whose values each row holds; choose a place outside "
+        "of it."
+    )
+
+
+def _is_published(folder: Path) -> bool:
+    """Whether a manifest of ours lies there."""
+    try:
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(told, dict) and {"tetraodon", "releases"} <= set(told)
 
 
 def write_audit(path: Path, table: pyarrow.Table) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from ..channels.interior import _tangents as tangents
 from ..channels.lower_bound import Floats, Ints
 from .batches import Batch
+from .blocks import Bools
 
 REACH = 0.97  # share of the way to the border that a step may go
 CORRECTIONS = 8
@@ -73,6 +74,7 @@ class Factors:
     priced_rows: Floats
     solved_rows: Floats
     fall: Floats  # (g,)
+    missed: Floats  # D times the gradient's part of the classifier's miss
     turned: Floats | None  # v = u / (1ᵀ G u), (g, secrets, outputs)
     turned_size: Floats | None  # 1 / (1ᵀ G u), (g, outputs)
 
@@ -88,6 +90,32 @@ class Half:
     used: Floats  # (g,)
 
 
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A step of the channel, what goes with it for the rows, and, for kept columns, what the classifier's constants fall by."""
+
+    K: Floats
+    rows: Floats
+    columns: Floats | None
+
+    def __add__(self, other: Move) -> Move:
+        more = None if self.columns is None or other.columns is None else self.columns + other.columns
+        return Move(self.K + other.K, self.rows + other.rows, more)
+
+    def where(self, pick: Bools, other: Move) -> Move:
+        """Block by block of ``other`` unless ``pick``."""
+        columns = (
+            None
+            if self.columns is None or other.columns is None
+            else np.where(pick[:, None], self.columns, other.columns)
+        )
+        return Move(
+            np.where(pick[:, None, None], self.K, other.K),
+            np.where(pick[:, None], self.rows, other.rows),
+            columns,
+        )
+
+
 def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors:
     """Woodbury for each column, one Schur complement over the rows for each block, and the budget's part."""
     P = batch.P
@@ -96,8 +124,8 @@ def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors
     D = at.K / at.S
     D *= batch.per_mass[:, :, None]
     batch.masked(D)
-    flat = lambda a: a.transpose(0, 2, 1).reshape(n * outputs, -1)  # noqa: E731
-    N = tangents(flat(miss.J).T, miss.p.reshape(-1)).reshape(n, outputs, secrets, secrets - 1)
+    columns = miss.J.transpose(1, 0, 2).reshape(secrets, n * outputs)
+    N = tangents(columns, miss.p.reshape(-1)).reshape(n, outputs, secrets, secrets - 1)
     if batch.pairs is not None:
         G = (batch.pairs @ D).transpose(0, 2, 1).reshape(n, outputs, secrets, secrets)
     else:
@@ -154,7 +182,8 @@ def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors
     priced_rows = priced.sum(2)
     solved_rows = turn(priced_rows)
     fall = np.einsum("gwz,gwz->g", batch.price, priced) - np.einsum("gw,gw->g", priced_rows, solved_rows)
-    return Factors(D, B, turn, pushed, priced_rows, solved_rows, fall, turned, turned_size)
+    missed = D * (PT @ miss.theta)
+    return Factors(D, B, turn, pushed, priced_rows, solved_rows, fall, missed, turned, turned_size)
 
 
 def _inverse(schur: Floats, sums: Floats) -> Callable[[Floats], Floats]:
@@ -185,11 +214,12 @@ def small(B: Floats, values: Floats) -> Floats:
     return found
 
 
-def half(batch: Batch, at: Point, f: Factors, miss: Misses, target: Floats) -> Half:
+def half(batch: Batch, at: Point, f: Factors, miss: Misses, missed: Floats | None, target: Floats) -> Half:
     """The step towards K·S = K·S + target with the multiplier of the budget held still."""
     h = target / at.S
-    h -= f.D * (batch.mass[:, :, None] * (batch.given.transpose(0, 2, 1) @ miss.theta))
     batch.masked(h)
+    if missed is not None:
+        h -= missed
     first = batch.P @ h
     inner = small(f.B, first)
     if f.turned is not None:
@@ -200,34 +230,40 @@ def half(batch: Batch, at: Point, f: Factors, miss: Misses, target: Floats) -> H
     return Half(h, first, inner, x, used + np.einsum("gw,gw->g", f.priced_rows, x))
 
 
-def whole(batch: Batch, f: Factors, miss: Misses, part: Half, lam: Floats) -> Point:
+def whole(batch: Batch, f: Factors, miss: Misses, part: Half, lam: Floats) -> Move:
     """The step, given that of the multiplier, (g,)."""
     P = batch.P
     y = part.x + f.solved_rows * lam[:, None]
     more = (P * y[:, None, :]) @ f.D
     more -= f.pushed * lam[:, None, None]
-    inner = part.inner + small(f.B, more)
-    K = P.transpose(0, 2, 1) @ -inner
-    K += y[:, :, None]
+    K = P.transpose(0, 2, 1) @ (part.inner + small(f.B, more))
+    np.subtract(y[:, :, None], K, out=K)
     K -= batch.price * lam[:, None, None]
     K *= f.D
     K += part.h
-    J = P @ K
+    if f.turned is None or f.turned_size is None:
+        return Move(K, y, None)
+    used = np.einsum("gxz,gxz->gz", f.turned, part.first + more)
+    return Move(K, y, miss.columns * f.turned_size - used)
+
+
+def finished(batch: Batch, miss: Misses, move: Move, lam: Floats) -> Point:
+    """The step of the dual side too."""
+    J = batch.P @ move.K
     theta = J / miss.J
     theta -= (J.sum(1) / miss.p)[:, None, :]
     theta += miss.theta
-    if f.turned is not None and f.turned_size is not None:
-        used = np.einsum("gxz,gxz->gz", f.turned, part.first + more)
-        theta -= (miss.columns * f.turned_size - used)[:, None, :]
-    nu = y * batch.per_mass
+    if move.columns is not None:
+        theta -= move.columns[:, None, :]
+    nu = move.rows * batch.per_mass
     S = batch.given.transpose(0, 2, 1) @ theta
     S += batch.cost * lam[:, None, None]
     S -= nu[:, :, None]
     batch.masked(S)
-    return Point(K, S, theta, nu)
+    return Point(move.K, S, theta, nu)
 
 
-def room(value: Floats, change: Floats) -> Floats:
-    """(g,): the longest step that keeps ``value`` ≥ 0."""
-    found: Floats = -1.0 / np.minimum((change / value).reshape(len(value), -1).min(1), -1e-9)
+def room(change: Floats) -> Floats:
+    """(g,): the longest step that leaves something of all that it changes by these shares."""
+    found: Floats = -1.0 / np.minimum(change.reshape(len(change), -1).min(1), -1e-9)
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -104,14 +105,19 @@ class Batch:
 
     def only(self, keep: Ints) -> Batch:
         """Those of its blocks that ``keep`` numbers."""
-        parts = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Batch(**{name: None if part is None else part[keep] for name, part in parts.items()})
+        parts: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        kept: dict[str, Any] = {name: None if part is None else part[keep] for name, part in parts.items()}
+        return Batch(**kept)
 
     def masked(self, values: Floats) -> Floats:
         """``values`` (g, rows, outputs) without the padding, in place."""
         if self.mask is not None:
             values *= self.mask
         return values
+
+    def real(self, columns: Floats) -> Floats:
+        """(g, outputs) with 0 where an output is padding."""
+        return columns if self.wall is None else np.where(self.wall[:, 0] > 0, 0.0, columns)
 
     def spent(self, K: Floats) -> Floats:
         """(g,): Σ_c p_g(c) Σ_ĉ W d, above the least."""
@@ -134,7 +140,8 @@ class Batch:
         J = self.P @ K
         p = J.sum(1, keepdims=True)
         logs = np.log(np.maximum(J, TINY)) - np.log(np.maximum(p, TINY)) - self.log_prior
-        return np.maximum(np.einsum("gxz,gxz->g", J, logs), 0.0)
+        found: Floats = np.maximum(np.einsum("gxz,gxz->g", J, logs), 0.0)
+        return found
 
     def weights(self, log_ratio: Floats) -> Floats:
         """ln Σ_y p(y) e^A, (g, outputs)."""
@@ -144,32 +151,34 @@ class Batch:
         return found
 
 
-def _work(secrets: int, rows: int, outputs: int) -> float:
-    """Operations of one step on one block, about."""
-    return outputs * (3.0 * secrets**3 + 2.0 * rows * secrets**2 + secrets * rows**2 + 60.0 * rows)
-
-
 def batches(blocks: Sequence[Block], weights: Floats) -> list[Batch]:
-    """All blocks in batches: together wherever the padding costs less than one more round of calls.
+    """All blocks in batches, large ones first: together where the padding costs less than one more round of calls.
 
     >>> two = [Block(np.full((2, n), 0.1), np.ones((n, n))) for n in (5, 90, 4)]
     >>> [batch.index.tolist() for batch in batches(two, np.ones(3))]
     [[1], [0, 2]]
     """
-    shapes = [(len(b.joint), *b.cost.shape) for b in blocks]
-    found: list[tuple[list[int], tuple[int, int, int]]] = []
-    for i in sorted(range(len(blocks)), key=lambda i: -_work(*shapes[i])):
-        alone, best, at = _work(*shapes[i]), CALLS, -1
-        for k, (members, shape) in enumerate(found):
-            wide = (max(shape[0], shapes[i][0]), max(shape[1], shapes[i][1]), max(shape[2], shapes[i][2]))
-            n = len(members)
-            more = (n + 1) * _work(*wide) - n * _work(*shape) - alone
-            if more < best and (n + 1) * wide[0] * wide[1] * wide[2] <= TOGETHER:
-                best, at = more, k
-        if at < 0:
-            found.append(([i], shapes[i]))
-        else:
-            members, shape = found[at]
-            wide = (max(shape[0], shapes[i][0]), max(shape[1], shapes[i][1]), max(shape[2], shapes[i][2]))
-            found[at] = ([*members, i], wide)
-    return [Batch.of(blocks, np.asarray(members, dtype=np.int64), weights) for members, _ in found]
+    shapes = np.array([(len(b.joint), *b.cost.shape) for b in blocks], dtype=np.float64).reshape(-1, 3)
+    order = np.argsort(-_work(shapes), kind="stable")
+    shapes = shapes[order]
+    best, begin = np.zeros(len(blocks) + 1), np.zeros(len(blocks), dtype=np.int64)
+    for last in range(len(blocks)):  # the best way for all up to this one, whose batch begins at ``begin``
+        wide = np.maximum.accumulate(shapes[last::-1])
+        size = np.arange(1, last + 2)
+        price = best[last::-1] + CALLS + size * _work(wide)
+        price[1:][(size * wide.prod(1))[1:] > TOGETHER] = np.inf
+        begin[last] = last - int(price.argmin())
+        best[last + 1] = price.min()
+    found, end = [], len(blocks)
+    while end:
+        first = int(begin[end - 1])
+        found.append(Batch.of(blocks, np.sort(order[first:end]), weights))
+        end = first
+    return found[::-1]
+
+
+def _work(shapes: Floats) -> Floats:
+    """Operations of one step on one block, about; of (…, 3): secrets, rows, outputs."""
+    secrets, rows, outputs = shapes.T
+    found: Floats = outputs * (3.0 * secrets**3 + 2.0 * rows * secrets**2 + secrets * rows**2 + 60.0 * rows)
+    return found

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..channels.attainable import best_constant, constant
 from ..channels.lower_bound import MARGIN, UNIT, Floats, Ints, gains
 from ..errors import Refused, SpecificationError
 
@@ -131,6 +132,26 @@ class Block:
         """Share × the least attainable mean distortion: every cluster goes to its nearest target."""
         return float(self.mass @ self.cost.min(1))
 
+    @property
+    def tells_nothing(self) -> bool:
+        """One value, one cluster or one target: no channel leaks."""
+        return 1 in (len(self.joint), *self.cost.shape)
+
+    def nearest(self) -> Floats:
+        """The channel of least distortion: every cluster goes to its nearest target."""
+        channel = np.zeros(self.cost.shape)
+        channel[np.arange(len(channel)), self.cost.argmin(1)] = 1.0
+        return channel
+
+    def constant(self) -> tuple[Floats, float]:
+        """The cheapest channel that gives everybody the same target, and its share × mean distortion."""
+        target, spent = best_constant(self.mass, self.cost)
+        return constant(len(self.cost), self.cost.shape[1], target), spent
+
+    def prior(self) -> Floats:
+        """The log ratios (values, targets) of a classifier that learns nothing: 0."""
+        return np.zeros((len(self.joint), self.cost.shape[1]))
+
     def distortion(self, channel: Floats) -> float:
         """w E[d | g] of a channel (clusters, targets)."""
         return float(self.mass @ np.einsum("wz,wz->w", channel, self.cost))
@@ -139,8 +160,8 @@ class Block:
         """w I(Y; Ĉ | g) of a channel (clusters, targets), in nats; never negative.
 
         >>> even = Block(np.array([[0.25, 0.0], [0.0, 0.25]]), 1 - np.eye(2))
-        >>> round(even.leak(np.eye(2)) / even.share / np.log(2), 12), even.leak(np.full((2, 2), 0.5))
-        (1.0, 0.0)
+        >>> round(even.leak(np.eye(2)) / even.share, 6), even.leak(np.full((2, 2), 0.5))  # ln 2
+        (0.693147, 0.0)
         """
         J = self.joint @ channel
         apart = self.joint.sum(1, keepdims=True) * J.sum(0) / self.share

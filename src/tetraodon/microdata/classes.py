@@ -11,7 +11,7 @@ from ..axes import Ints
 from ..errors import Refused
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Classes:
     """Boxes of cells.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import Refused, SpecificationError
 from ..noise import Choices, below, choose
 from .blocks import Block
-from .obfuscate import obfuscate
+from .obfuscate import Unreachable, obfuscate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,7 +84,10 @@ def xobf(
         Block.of(table[members], cost(members), total, table[members].sum(axis=0) >= donors)
         for members in groups
     ]
-    solved = obfuscate([block for block, _, _ in pieces], budget, shared=shared, tol=tol)
+    try:
+        solved = obfuscate([block for block, _, _ in pieces], budget, shared=shared, tol=tol)
+    except Unreachable:  # whose message tells how much would do, a function of private rows
+        raise Refused("xobf: no channels of these groups keep the budget; raise it.") from None
     channels = []
     for (_, rows, columns), law in zip(pieces, solved.channels, strict=True):
         channel = np.full((table.shape[1], table.shape[1]), np.nan)

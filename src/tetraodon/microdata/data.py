@@ -72,7 +72,7 @@ class PrivateColumn:
         return ", ".join(self.labels[m] for m in members)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Data:
     """A table as the optimisers see it. Private.
 

@@ -82,9 +82,26 @@ class Layout:
                 raise SpecificationError(
                     f"hybrid.quasi_identifiers: {name!r} is a place with a cell for missing values; declare missing = 'refuse'."
                 )
+        _check_metric(domain, named)
         own = domain.select(*{*named.private, *named.insensitive, *named.quasi_identifiers})
         _check_columns(own)
         return Layout(named, own, columns)
+
+
+def _check_metric(domain: Domain, settings: Hybrid) -> None:
+    """Refuse what a metric cannot compare, by what is declared."""
+    if settings.metric != "jensen-shannon":
+        return
+    for name in settings.insensitive:
+        attribute = domain[name]
+        if isinstance(attribute, Categorical) and not is_number(attribute, settings):
+            raise SpecificationError(
+                f"hybrid.metric: 'jensen-shannon' compares counts, and {name!r} holds categories; use 'gower' for mixed columns."
+            )
+        if not isinstance(attribute, Point) and numbers_of(attribute).min() < 0:
+            raise SpecificationError(
+                f"hybrid.metric: 'jensen-shannon' compares counts, and {name!r} may be below 0; use 'gower' or 'euclidean'."
+            )
 
 
 def _check_columns(domain: Domain) -> None:
@@ -127,14 +144,18 @@ def data_of(table: Table, settings: Hybrid, domain: Domain) -> Data:
 
 
 def read(table: Table, layout: Layout) -> Read:
-    """The rows of a table, each as its cells, in the order in which they come."""
+    """The rows of a table, each as its cells, in the order in which they stand in a file or a frame.
+
+    Batch by batch, and only the columns that are named; what is held are a few bytes for each cell, since any row can be the
+    donor of another.
+    """
     domain, settings = layout.domain, layout.settings
-    codes = np.concatenate([np.asarray(part.cells) for part in table.rows(*domain.names)])
-    cells = {
-        name: part.astype(narrow(attribute.size))
-        for (name, attribute), part in zip(domain.items(), domain.decode(codes), strict=True)
-    }
-    del codes
+    parts: dict[str, list[NDArray[np.signedinteger[Any]]]] = {name: [] for name in domain}
+    for batch in table.rows(*domain.names, ordered=True):
+        told = domain.decode(np.asarray(batch.cells))
+        for (name, attribute), own in zip(domain.items(), told, strict=True):
+            parts[name].append(own.astype(narrow(attribute.size)))
+    cells = {name: np.concatenate(parts.pop(name)) for name in domain}
     rows = len(next(iter(cells.values())))
     classes, labels = None, np.zeros(rows, dtype=np.int64)
     if settings.quasi_identifiers:

@@ -14,7 +14,7 @@ from .distances import apart
 from .plan import Plan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Drawn:
     """What is published of each row, in the rows' own order. Private until it is shuffled.
 

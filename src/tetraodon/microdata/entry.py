@@ -148,11 +148,12 @@ def _histograms(release: MicrodataRelease) -> list[dict[str, Any]]:
 def _words(release: MicrodataRelease, plan: Plan) -> list[str]:
     told, asked = plan.figures, release.query
     private = " and ".join(asked.private)
+    classes = f", {_bits(told['classes'])} the classes" if asked.quasi_identifiers else ""
     lines = [
         f"{MEASURED}: one published row tells {_bits(told['leakage'])} of {private}, of {_bits(told['unknown'])} that there are "
         f"to tell; with the {columns_text(len(asked.insensitive))} left in their clusters it would be {_bits(told['unprotected'])}. "
         "It bounds no attacker who knows more.",
-        f"{MEASURED}: {_bits(told['naming'])} of it are the groups' names, {_bits(told['exchange'])} the exchanged columns.",
+        f"{MEASURED}: {_bits(told['naming'])} of it are the groups' names, {_bits(told['exchange'])} the exchanged columns{classes}.",
         f"{MEASURED}: rows lie {number(told['distortion'])} ({asked.metric}) from what stands in their place on average, of "
         f"{number(told['budget'])} allowed; in this draw {number(release.realised)}.",
     ]

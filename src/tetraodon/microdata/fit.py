@@ -13,6 +13,7 @@ from .alternating import alternate, first_groups
 from .data import Data, PrivateColumn
 from .families import Family, Floats, intervals
 from .joint import Candidates, Found, optimal, settled
+from .merged import Merged, units_of
 from .orders import correspondence_order, curve_order
 from .plan import LN2, Group, Plan, laws_of
 from .prepared import Prepared
@@ -22,7 +23,8 @@ from .settings import Hybrid
 from .trees import tree_cuts
 
 MOST_BOXED = 900  # cells of a map up to which all rectangles are candidates
-MOST_CANDIDATES = 200_000
+MOST_CANDIDATES = 250_000
+MOST_ORDERED = 600  # values along an order up to which every run is a candidate
 SWEEPS = 10
 LEAST = 1e-9  # nats by which a step of coordinate descent must improve
 SHAPES = {
@@ -186,8 +188,9 @@ def family_of(prepared: Prepared, column: PrivateColumn, at: int) -> Family:
         shape = SHAPES[column.kind][0]
         if column.kind == "grid" and column.size > MOST_BOXED:
             shape = "curve"
+    rows = np.bincount(prepared.data.codes[at], minlength=column.size)
     if shape == "intervals":
-        return intervals(column.size)
+        return _runs(np.arange(column.size), rows)
     if shape == "tree":
         assert column.parents is not None
         return tree_cuts(column.labels, column.parents)
@@ -196,10 +199,18 @@ def family_of(prepared: Prepared, column: PrivateColumn, at: int) -> Family:
         return rectangles(column.shape)
     if shape == "curve":
         assert column.shape is not None
-        return intervals(column.size, order=curve_order(column.shape))
+        return _runs(curve_order(column.shape), rows)
     counts = np.zeros((column.size, prepared.clusters.number))
     np.add.at(counts, (prepared.data.codes[at], prepared.clusters.labels), 1.0)
-    return intervals(column.size, order=correspondence_order(counts))
+    return _runs(correspondence_order(counts), rows)
+
+
+def _runs(order: Ints, rows: Ints) -> Family:
+    """Runs of an order; of very many values, runs of units with about equally many rows each."""
+    if len(order) <= MOST_ORDERED:
+        return intervals(len(order), order=order)
+    units = units_of(order, rows, MOST_ORDERED)
+    return Merged(intervals(len(units)), units)
 
 
 def _several(prepared: Prepared) -> tuple[Found, list[list[Ints]]]:

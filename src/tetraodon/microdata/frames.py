@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..axes import Ints
 from ..errors import DataError, SpecificationError
+from ..files import sealed
 from ..reading import kind_of
 from .classes import classes_of
 from .data import PrivateColumn
@@ -17,20 +18,27 @@ from .drawing import Drawn
 from .plan import Plan
 from .settings import Hybrid
 
-Frame = Any  # of pandas, Polars or Arrow, or a dict of columns
+Frame = Any  # of pandas, Polars or Arrow, a dict of columns, or a table of Ibis
+BATCH = 1 << 18
 
 
-def table_of(frame: Frame) -> pa.Table:
+def table_of(frame: Frame, names: Sequence[str] | None = None) -> pa.Table:
     """A frame as an Arrow table.
+
+    Args:
+        names: columns that are needed, where that is known: of a table of Ibis no others are read.
 
     Raises:
         SpecificationError: neither a frame nor a dict of columns of one length.
+        EngineError: a table of Ibis that cannot be read.
 
     >>> table_of({"age": [31, 45]}).num_rows
     2
     """
     if isinstance(frame, pa.Table):
         return frame
+    if hasattr(frame, "to_pyarrow_batches"):
+        return sealed("hybrid", "reading", _of_ibis, frame, names)
     if hasattr(frame, "to_arrow"):
         return frame.to_arrow()
     try:
@@ -46,13 +54,32 @@ def table_of(frame: Frame) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, TypeError):
         raise SpecificationError("hybrid: columns of one length, each of numbers or of texts.") from None
     raise SpecificationError(
-        f"hybrid: a frame of pandas, Polars or Arrow, or a dict of columns, not {kind_of(frame)}."
+        f"hybrid: a frame of pandas, Polars or Arrow, a dict of columns or a table of Ibis, not {kind_of(frame)}."
     )
 
 
+def _of_ibis(frame: Any, names: Sequence[str] | None) -> pa.Table:
+    """The columns of a table of Ibis, batch by batch, texts as codes into their different values.
+
+    The rows themselves stay outside, but these columns are held, since any row can be the donor of another.
+    """
+    wanted = [c for c in frame.columns if names is None or c in names]
+    told = frame.select(wanted)
+    batches = [_texts_coded(batch) for batch in told.to_pyarrow_batches(chunk_size=BATCH)]
+    found = pa.Table.from_batches(batches) if batches else told.schema().to_pyarrow().empty_table()
+    return found.unify_dictionaries()
+
+
+def _texts_coded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    texts = [pa.types.is_string(c.type) or pa.types.is_large_string(c.type) for c in batch.columns]
+    columns = [c.dictionary_encode() if t else c for c, t in zip(batch.columns, texts, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
 def like(frame: Frame, table: pa.Table) -> Any:
-    """The table as a frame of the same kind; pandas frames get a fresh index, since an index can name people."""
-    if isinstance(frame, pa.Table):
+    """The table as a frame of the same kind, of Arrow for a table of Ibis; pandas frames get a fresh index, since an index can
+    name people."""
+    if isinstance(frame, pa.Table) or hasattr(frame, "to_pyarrow_batches"):
         return table
     if hasattr(frame, "to_arrow"):
         import polars

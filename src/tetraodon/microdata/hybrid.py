@@ -124,14 +124,24 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Find groups and channels. Reads the rows, draws nothing that is published.
 
         Args:
-            X: a frame of pandas, Polars or Arrow, or a dict of columns.
+            X: a frame of pandas, Polars or Arrow, a dict of columns, or a table of Ibis, of which the columns with a part are read,
+                batch by batch, and held.
             y: not looked at.
 
         Raises:
             DataError: a column with nulls.
             Refused: no groups meet the requirements within the distortion.
         """
-        table = table_of(X)
+        return self._fit(table_of(X, self._needed()))
+
+    def _needed(self) -> list[str] | None:
+        """The columns that are looked at; None where that is every one."""
+        asked = self.settings
+        if asked.prefix is not None:
+            return None
+        return [*asked.private, *asked.insensitive, *asked.quasi_identifiers]
+
+    def _fit(self, table: pa.Table) -> HybridObscuring:
         settings = self.settings.named(table.column_names)
         data, self.classes_named_ = self._data(table, settings)
         self._fitted(data, settings)
@@ -147,7 +157,7 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Refused: no groups meet the requirements.
             Unsupported: several private columns.
         """
-        table = table_of(X)
+        table = table_of(X, self._needed())
         settings = self.settings.named(table.column_names)
         if len(settings.private) > 1:
             raise Unsupported("hybrid.distortions: for one private column.")
@@ -174,8 +184,9 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Frame, y: object = None, **ignored: object) -> Any:
         """``fit``, then what is published for the same rows, drawn once."""
-        self.fit(X)
-        return self._out(X, self.plan_.prepared.data)
+        table = table_of(X, self._needed())  # once: a table of Ibis may come in another order each time
+        self._fit(table)
+        return self._out(X, table, self.plan_.prepared.data)
 
     def transform(self, X: Frame) -> Any:
         """What is published for these rows, drawn anew: a frame of the kind that was given, rows in the same order.
@@ -188,10 +199,10 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Refused: other rows do not meet the requirements.
         """
         check_is_fitted(self, "plan_")
-        table = table_of(X)
         plan = self.plan_
         settings, fitted = plan.settings, plan.prepared.data
         needed = (*settings.private, *settings.insensitive, *settings.quasi_identifiers)
+        table = table_of(X, needed)
         missing = [n for n in needed if n not in table.column_names]
         if missing:
             raise SpecificationError(f"hybrid: the column {missing[0]!r}, which was fitted, is not there.")
@@ -200,18 +211,18 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         classes, _ = classes_in(table, settings)
         data = Data(features, plan.columns, codes, classes)
         if _same(data, fitted):
-            return self._out(X, fitted)
+            return self._out(X, table, fitted)
         if settings.quasi_identifiers:
             raise Unsupported(
                 "hybrid: classes of quasi-identifiers hold for the fitted rows alone; fit on the rows that are published."
             )
-        return self._out(X, data)
+        return self._out(X, table, data)
 
-    def _out(self, X: Frame, data: Data) -> Any:
+    def _out(self, X: Frame, table: pa.Table, data: Data) -> Any:
         made = drawn(self.plan_, data)
         self.realised_distortion_ = made.realised
         self.drawn_: Drawn = made
-        return like(X, published(table_of(X), self.plan_, made, self.classes_named_))
+        return like(X, published(table, self.plan_, made, self.classes_named_))
 
     def get_feature_names_out(self, input_features: object = None) -> Any:
         """The published columns."""

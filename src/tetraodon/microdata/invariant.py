@@ -11,16 +11,17 @@ A − λ v, λ large.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..channels.attainable import Unreachable
 from ..channels.lower_bound import Floats
 from ..errors import Refused, SpecificationError
-from .batch_search import SLACK, State, Task, reach
+from .batch_search import SLACK, reach
+from .batch_task import Task
 from .batches import batches
 from .blocks import Block
+from .solution import Solution
 
 NARROW = 1e-7  # room in the budget, relative, below which the cheapest channels are returned
 STEEP = 40.0  # nats that the least positive reduced cost is worth in the certificate of the cheapest channels
@@ -38,18 +39,7 @@ class NoneKept(Unreachable):
         self.least = least
 
 
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """Channels and the arrays of their certificate."""
-
-    channels: list[Floats]
-    log_ratios: list[Floats]
-    multiplier: float | tuple[float, ...]
-    steps: int = 0
-    trail: tuple[State, ...] = ()
-
-
-def kept(blocks: Sequence[Block], budget: float, tol: float) -> Kept:
+def kept(blocks: Sequence[Block], budget: float, tol: float) -> Solution:
     """The least leaking channels that keep the clusters' shares, with Σ_g w_g E[d | g] ≤ ``budget``.
 
     Args:
@@ -73,7 +63,7 @@ def kept(blocks: Sequence[Block], budget: float, tol: float) -> Kept:
     ratios = [np.zeros((len(b.joint), len(b.cost))) for b in blocks]
     dear = sum(b.distortion(K) for b, K in zip(blocks, anybody, strict=True))
     if dear <= budget:
-        return Kept(anybody, ratios, 0.0)
+        return Solution(anybody, ratios, 0.0)
     anchor = [np.eye(len(m)) for m in mass]
     least = sum(float(b.mass @ np.diag(b.cost)) for b in blocks)
     if budget - least <= 0.01 * (dear - least):
@@ -105,14 +95,8 @@ def kept(blocks: Sequence[Block], budget: float, tol: float) -> Kept:
         anchors=tuple(anchors),
     )
     reached = reach(task)
-    channels, found = list(anchor), list(ratios)
-    for batch, some, several in zip(task.batches, reached.channels, reached.ratios, strict=True):
-        for g, i in enumerate(batch.index.tolist()):
-            x, w = blocks[i].joint.shape
-            found[i] = several[g, :x, :w].copy()
-            if np.isfinite(reached.value[0]):
-                channels[i] = some[g, :w, :w].copy()
-    return Kept(channels, found, float(reached.lam[0]), reached.steps)
+    channels, found, lams = reached.by_block(task, blocks, anchor)
+    return Solution(channels, found, float(lams[0]), reached.steps)
 
 
 def _transport(block: Block) -> tuple[Floats, Floats, Floats]:
@@ -136,7 +120,7 @@ def _transport(block: Block) -> tuple[Floats, Floats, Floats]:
     return K / K.sum(1, keepdims=True), prices[:n], prices[n:]
 
 
-def _cheapest(blocks: Sequence[Block], plans: Sequence[tuple[Floats, Floats, Floats]]) -> Kept:
+def _cheapest(blocks: Sequence[Block], plans: Sequence[tuple[Floats, Floats, Floats]]) -> Solution:
     """No room: the cheapest channels, and a certificate that is tight where they are the only ones."""
     reduced = [b.cost - u[:, None] - v for b, (_, u, v) in zip(blocks, plans, strict=True)]
     positive = np.concatenate([r[r > 1e-9].ravel() for r in reduced])
@@ -147,4 +131,4 @@ def _cheapest(blocks: Sequence[Block], plans: Sequence[tuple[Floats, Floats, Flo
         J = block.joint @ K
         q = J / np.maximum(J.sum(0), 1e-300)
         ratios.append(np.log(((1 - 1e-7) * q + 1e-7 * prior) / prior) - lam * v)
-    return Kept([K for K, _, _ in plans], ratios, lam)
+    return Solution([K for K, _, _ in plans], ratios, lam)

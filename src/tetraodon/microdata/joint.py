@@ -22,6 +22,7 @@ from math import inf
 import numpy as np
 
 from ..axes import Ints
+from ..channels.attainable import Unreachable
 from ..errors import Refused
 from .families import Family, Floats
 from .lazily import lazily_together
@@ -34,7 +35,7 @@ TOL = 2e-5  # nats, of a price
 NEAR = 1e-5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Candidates:
     """Groups that a partition may use.
 
@@ -54,7 +55,7 @@ class Candidates:
     number: int | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Found:
     """A partition with its channels.
 
@@ -112,6 +113,7 @@ class _Market:
     prepared: Prepared
     candidates: Candidates
     known: dict[tuple[float | None, int], _Price] = field(default_factory=dict)
+    ends: dict[int, list[tuple[float, float]]] = field(default_factory=dict)  # (multiplier, lower end)
 
     @property
     def budget(self) -> float:
@@ -136,11 +138,29 @@ class _Market:
         return inf if pieces is None else sum(p.block.least() for p in pieces)
 
     def lowers(self, lam: float | None) -> Floats:
-        """What no price is below: what names tell, and λ times the least distortion."""
+        """What no price is below: what names tell, and λ times the least distortion; and what prices at other multipliers prove.
+
+        A price is the least of functions I + λ·D over channels: concave in λ, so that it lies above the chords of its lower
+        ends, and rising by the least distortion or more per unit of λ.
+        """
         found = np.full(len(self.candidates.allowed), inf)
         for i in np.flatnonzero(self.candidates.allowed).tolist():
-            found[i] = self.naming(i) + (lam * self.least(i) if lam else 0.0)
+            found[i] = self.naming(i)
+            if lam:
+                found[i] = self._above_chords(i, lam, found[i])
         return found
+
+    def _above_chords(self, i: int, lam: float, naming: float) -> float:
+        least = self.least(i)
+        if least == inf:
+            return inf
+        before, low = 0.0, naming
+        for at, end in sorted(self.ends.get(i, ())):
+            if at > lam:
+                chord = low + (end - low) * (lam - before) / (at - before)
+                return max(naming + lam * least, low + (lam - before) * least, chord)
+            before, low = at, max(end, low + (at - before) * least)
+        return low + (lam - before) * least
 
     def prices(self, several: Ints, lam: float | None) -> list[_Price]:
         """With a multiplier for distortion, or (None) with a budget for each group. All new ones are solved in one call."""
@@ -154,6 +174,8 @@ class _Market:
         for i, own in pieces.items():
             count = 0 if own is None else len(own)
             self.known[lam, i] = NEVER if own is None else self._price(i, told[at : at + count])
+            if lam:
+                self.ends.setdefault(i, []).append((lam, self.known[lam, i].lower))
             at += count
         return [self.known[lam, i] for i in several.tolist()]
 
@@ -325,7 +347,12 @@ def channels(
         return None
     if not shared and any(few > settings.distortion * b.share for few, b in zip(least, blocks, strict=True)):
         return None
-    solved = obfuscate(blocks, settings.distortion, shared=shared, invariant=settings.is_invariant, tol=tol)
+    try:
+        solved = obfuscate(
+            blocks, settings.distortion, shared=shared, invariant=settings.is_invariant, tol=tol
+        )
+    except Unreachable:  # of channels that keep shares; how far off they are is private
+        return None
     return tuple(pieces), solved
 
 

@@ -39,7 +39,7 @@ class Group:
     members: Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Law:
     """The channel of one group within one class, as it is drawn from.
 

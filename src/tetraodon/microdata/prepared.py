@@ -18,7 +18,7 @@ from .obfuscate import Block
 from .settings import Hybrid
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Piece:
     """The channel problem of one group of values within one class.
 
@@ -34,7 +34,7 @@ class Piece:
     columns: Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prepared:
     """What the search for groups works on. Private.
 
@@ -155,7 +155,10 @@ class Prepared:
         return tuple(found)
 
     def targets(self, own: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Clusters that enough rows of a group are in to come from (of donors), or enough rows at all (of prototypes)."""
+        """Clusters that enough rows of a group are in to come from (of donors), or enough rows at all (of prototypes); those of
+        the group itself where their shares are kept."""
+        if self.settings.published == "prototypes" and self.settings.is_invariant:
+            return np.asarray(own.sum(axis=0) > 0)
         if self.settings.published == "prototypes":
             return np.asarray(self.counts.sum(axis=(0, 1)) >= self.settings.donors)
         return np.asarray(own.sum(axis=0) >= self.settings.donors)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..files import sha256
 from .entry import entry_of, evidence_of
+from .evidence import measured_of
 from .release import MicrodataRelease
 
 GROUPS = "groups.csv"
@@ -28,4 +29,6 @@ def microdata_entry(
         for column, groups in release.groups.items():
             rows.writerows([column, group.label, value] for group in groups for value in group.values)
     found = {**files, "groups": {"path": path.name, "sha256": sha256(path)}}
-    return entry_of(release, found, evidence_of(release) if release.publishes_evidence else None)
+    if not release.publishes_evidence:
+        return entry_of(release, found, None)
+    return entry_of(release, found, evidence_of(release) | measured_of(release))

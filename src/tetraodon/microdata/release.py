@@ -65,6 +65,7 @@ class MicrodataRelease:
         realised: mean distance between what rows hold and what is published in their place, of this draw. Private.
         publishes_evidence: whether what is computed from private rows is written beside the release.
         audit: the private file that the applied mapping was written to, if any.
+        mapping: where each row went and what it was given, kept where evidence is to be published. Private.
     """
 
     name: str
@@ -78,6 +79,7 @@ class MicrodataRelease:
     realised: float
     publishes_evidence: bool = False
     audit: Path | None = None
+    mapping: pyarrow.Table | None = None
 
     considered = ()
     guarantee = "measured"
@@ -255,7 +257,7 @@ def _classes(strategy: HybridStrategy, read: Read, order: Ints) -> dict[str, Any
 
 
 def _mapping(plan: Plan, found: Drawn, labels: Sequence[Sequence[str]], order: Ints) -> pyarrow.Table:
-    """For each row of the source, in the order in which it was read, from 0: where it went and what it was given."""
+    """For each row of the source, in its order, from 0: where it went and what it was given."""
     import pyarrow as pa
 
     rows = len(order)

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from ..channels.words import percent
 from ..errors import DataError, SpecificationError, unknown
+from .given import given, plain, widest
 
 if TYPE_CHECKING:
     import pyarrow
@@ -115,22 +116,23 @@ class Risk:
 
 
 def risk(
-    table: pyarrow.Table,
+    frame: Any,
     quasi_identifiers: Sequence[str],
     sensitive: str | None = None,
     *,
     order: Sequence[object] | bool | None = None,
-    population: pyarrow.Table | None = None,
+    population: Any = None,
     threshold: float = THRESHOLD,
 ) -> Risk:
     """Risk of a published table.
 
     Args:
+        frame: the table: of pandas, Polars or Arrow, or a dict of columns.
         quasi_identifiers: columns that an attacker may know of a person.
         sensitive: the column whose disclosure counts, without missing values.
         order: for t, the sensitive values from least to greatest (also those that do not occur); True for the order of the values
             themselves; False for categories. None: ordered if the column holds numbers, dates or times.
-        population: a table of everybody with the same quasi-identifiers, the published people among them.
+        population: a frame of everybody with the same quasi-identifiers, the published people among them.
         threshold: a row is at risk above it.
 
     Raises:
@@ -139,12 +141,12 @@ def risk(
         DataError: an empty table; a sensitive value that is missing or not in ``order``; a population in which some class has
             fewer rows than in the table. Names the column, no value.
 
-    >>> import pyarrow as pa
-    >>> people = pa.table({"zip": ["12", "12", "34", "34"], "ill": ["flu", "cold", "flu", "flu"]})
+    >>> people = {"zip": ["12", "12", "34", "34"], "ill": ["flu", "cold", "flu", "flu"]}
     >>> found = risk(people, ["zip"], "ill")
     >>> found.k, found.l, found.t
     (2, 1, 0.25)
     """
+    table = given(frame, "risk")
     names = tuple(quasi_identifiers)
     if isinstance(quasi_identifiers, str) or not names or len(set(names)) < len(names):
         raise SpecificationError("quasi_identifiers: a list of at least one column, each once.")
@@ -160,15 +162,16 @@ def risk(
     if population is None:
         classes, sizes = _classes([table], names)[0], None
     else:
+        people = given(population, "population")
         for name in names:
-            if name not in population.column_names:
-                raise unknown("population", "column", name, population.column_names)
-            ours, theirs = table.schema.field(name).type, population.schema.field(name).type
-            if _plain_type(ours) != _plain_type(theirs):
+            if name not in people.column_names:
+                raise unknown("population", "column", name, people.column_names)
+            ours, theirs = table.schema.field(name).type, people.schema.field(name).type
+            if widest(ours) != widest(theirs):
                 raise DataError(
                     f"population: column {name!r} is {theirs} there and {ours} in the table; convert one."
                 )
-        classes, everybody = _classes([table, population], names)
+        classes, everybody = _classes([table, people], names)
         found = np.bincount(everybody, minlength=int(classes.max()) + 1)
         sizes = found[np.unique(classes)]
     classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
@@ -286,21 +289,10 @@ def _classes(tables: Sequence[pyarrow.Table], names: Sequence[str]) -> list[Ints
 
     joint = np.zeros(sum(t.num_rows for t in tables), dtype=np.int64)
     for name in names:
-        chunks = [chunk for t in tables for chunk in _plain_column(t[name]).chunks]
-        codes = _dictionary(pa.chunked_array(chunks, type=_plain_type(tables[0].schema.field(name).type)))[0]
+        chunks = [chunk for t in tables for chunk in plain(t[name]).chunks]
+        codes = _dictionary(pa.chunked_array(chunks, type=widest(tables[0].schema.field(name).type)))[0]
         joint = np.unique(joint * (int(codes.max()) + 1) + codes, return_inverse=True)[1].astype(np.int64)
     return list(np.split(joint, np.cumsum([t.num_rows for t in tables])[:-1]))
-
-
-def _plain_type(kind: Any) -> Any:
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _plain_column(column: Any) -> Any:
-    kind = _plain_type(column.type)
-    return column.cast(kind) if kind != column.type else column
 
 
 def _dictionary(column: Any) -> tuple[Ints, Any]:
@@ -314,26 +306,26 @@ def _sensitive(column: Any, name: str, order: Sequence[object] | bool | None) ->
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    plain = _plain_column(column)
-    if plain.null_count:
+    told = plain(column)
+    if told.null_count:
         raise DataError(
             f"sensitive: column {name!r} has missing values; leave those rows out, or give them a value."
         )
     if order is not None and not isinstance(order, bool):
         try:
-            listed = pa.array(list(order), type=plain.type)
+            listed = pa.array(list(order), type=told.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
-            raise SpecificationError(f"order: values of column {name!r}, which holds {plain.type}.") from None
+            raise SpecificationError(f"order: values of column {name!r}, which holds {told.type}.") from None
         if listed.null_count or len(pc.unique(listed)) < len(listed):
             raise SpecificationError("order: each value once, none missing.")
-        at = pc.index_in(plain, value_set=listed).combine_chunks()
+        at = pc.index_in(told, value_set=listed).combine_chunks()
         if at.null_count:
             raise DataError(f"sensitive: column {name!r} has a value that is not in the order.")
         return np.asarray(at, dtype=np.int64), True, len(listed)
-    kind = plain.type
+    kind = told.type
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     is_ordered = (numeric or pa.types.is_temporal(kind)) if order is None else order
-    codes, values = _dictionary(plain)
+    codes, values = _dictionary(told)
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[np.asarray(pc.sort_indices(values))] = np.arange(len(values))
     return ranks[codes], bool(is_ordered), len(values)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from ..errors import SpecificationError, unknown
@@ -106,6 +108,8 @@ class Hybrid(Query):
         class_size: Any = 5,
         generalise: str = "auto",
     ) -> None:
+        if not private:
+            raise SpecificationError("hybrid.private: name the column that is generalised.")
         names, prefix = _insensitive(insensitive)
         if distortion is None:
             raise SpecificationError(
@@ -120,12 +124,15 @@ class Hybrid(Query):
         if not isinstance(invariant, bool):
             raise SpecificationError(f"hybrid.invariant: true or false, not {kind_of(invariant)}.")
         with under("hybrid"):
-            required = Requirements(k=k, l=l, alpha=alpha, beta=beta, variety=variety)  # type: ignore[arg-type]
+            bounds = {
+                key: _number(v, key) for key, v in (("k", k), ("l", l), ("alpha", alpha), ("beta", beta))
+            }
+            required = Requirements(**bounds, variety=variety)  # type: ignore[arg-type]
         number = None if groups is None else _whole(groups, "groups")
         if number is None and alpha is None and beta is None and not coarse:
             raise SpecificationError(
-                "hybrid: one of groups, alpha, beta and coarseness is needed; without any, one single group of everybody leaks "
-                "least, and the published column would say nothing."
+                "hybrid: one of groups, alpha, beta and coarseness is needed; without any, one single group of everybody mostly "
+                "leaks least, and the published column would say nothing."
             )
         given = {
             "private": private, "insensitive": insensitive, "distortion": distortion, "k": k, "l": l, "alpha": alpha, "beta": beta,
@@ -157,6 +164,15 @@ class Hybrid(Query):
         self._check_columns()
 
     def _check_columns(self) -> None:
+        if self.method == "alternating" and len(self.private) > 1:
+            raise SpecificationError(
+                "hybrid.method: 'alternating' has one private column; use 'optimal' for several."
+            )
+        for key, given in (("coarseness", self.coarseness > 0), ("invariant", self.is_invariant)):
+            if given and self.method == "alternating":
+                raise SpecificationError(
+                    f"hybrid.{key}: 'alternating' does not look at it; leave it out, or use method 'optimal'."
+                )
         if self.is_invariant and self.donors > 1 and self.published == "donors":
             raise SpecificationError(
                 "hybrid.invariant: keeps every cluster's share, small clusters too; state donors = 1 with it, or publish prototypes."
@@ -237,6 +253,8 @@ def _changed(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
             value = (value,) if isinstance(value, str) else tuple(value)
         if isinstance(value, Mapping):
             value = tuple(value.items())
+        if isinstance(value, float | Decimal | Fraction):
+            value = str(value)  # as a ledger gives it back
         if key not in usual or value != usual[key]:
             found.append((key, value))
     return tuple(found)
@@ -267,6 +285,14 @@ def _insensitive(told: Sequence[str] | Mapping[str, str] | None) -> tuple[tuple[
     if len(set(names)) != len(names):
         raise SpecificationError("hybrid.insensitive: a column stands there twice.")
     return names, None
+
+
+def _number(value: Any, key: str) -> Any:
+    """A bound as a plain number, whatever it was written as; what is no number is left for its own message."""
+    if value is None or isinstance(value, bool | float):
+        return value
+    number = exact(value, key)
+    return int(number) if number.denominator == 1 else float(number)
 
 
 def _whole(value: Any, key: str) -> int:

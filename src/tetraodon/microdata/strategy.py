@@ -101,8 +101,11 @@ class HybridStrategy:
         """What is run, by name."""
         return Exchanged(self.query.method, self.query.published)
 
-    def fitted(self, read: Read) -> Plan:
+    def fitted(self, read: Read, name: str) -> Plan:
         """Groups and channels for these rows.
+
+        Args:
+            name: of the release, for messages.
 
         Raises:
             Refused, SpecificationError: there are none, or not for so few rows; the message shows no private count.
@@ -112,10 +115,10 @@ class HybridStrategy:
         try:
             return fit(read.data, self.query)
         except Unreachable:  # its message says how near the rows come
-            raise Refused(TOO_NEAR) from None
+            raise Refused(f"release {name!r}: {TOO_NEAR}") from None
         except TetraodonError as error:
             kind = SpecificationError if isinstance(error, SpecificationError) else Refused
-            raise kind(f"{error} {NOTHING}") from None
+            raise kind(f"release {name!r}: {error} {NOTHING}") from None
 
     def disclosed(self) -> list[str]:
         """What leaves, in words."""

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SpecificationError, Unsupported, unknown
+from ..mechanisms.optimised import one_thread
+from .given import given
 from .utility import Ints, Pair, is_number
 
 if TYPE_CHECKING:
-    import pyarrow
     from numpy.random import Generator
 
 Floats = NDArray[np.float64]
@@ -75,8 +76,8 @@ class Trained:
 
 
 def trained(
-    original: pyarrow.Table,
-    released: pyarrow.Table,
+    original: Any,
+    released: Any,
     target: str,
     features: Sequence[str] | None = None,
     *,
@@ -94,6 +95,7 @@ def trained(
     on as many released rows: those of the same people if ``is_aligned``, else drawn at random. No release noise is drawn here.
 
     Args:
+        original, released: frames of pandas, Polars or Arrow, or dicts of columns.
         target: a column that the release has with the values of the original (numbers, or categories that occur there).
         features: what it is predicted from; None: every other column that both tables have in one kind.
         model: "boosting" (gradient boosting over histograms) or "forest" (50 trees).
@@ -109,6 +111,7 @@ def trained(
     if model not in MODELS:
         raise unknown("training.model", "model", model, MODELS)
     _check(folds, repeats, level, most_rows)
+    original, released = given(original, "original"), given(released, "released")
     if features is None:
         shared = [n for n in original.column_names if n in released.column_names and n != target]
         features = [n for n in shared if is_number(original[n]) == is_number(released[n])]
@@ -132,9 +135,7 @@ def trained(
     one, other = (_matrix(pair, names, at) for at in (0, 1))
     make = _maker(model, pair, names, is_measured)
     data = _Data(one, own), _Data(other, their)
-    with threadpool_limits(
-        1
-    ):  # models this small lose more to threads that wait for each other than they gain
+    with one_thread():  # models this small lose more to threads that wait for each other than they gain
         scores = np.array(
             [
                 _scores(*data, train, test, is_measured, is_aligned, make, generator)

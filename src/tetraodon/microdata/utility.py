@@ -29,10 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SpecificationError, Unsupported, unknown
+from .given import given, plain
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from .training import Trained
 
 Floats = NDArray[np.float64]
@@ -83,8 +82,8 @@ class Utility:
 
 
 def utility(
-    original: pyarrow.Table,
-    released: pyarrow.Table,
+    original: Any,
+    released: Any,
     columns: Sequence[str] | None = None,
     target: str | None = None,
     *,
@@ -94,6 +93,7 @@ def utility(
     """Margins, pairs and, for a stated target, models. Private.
 
     Args:
+        original, released: frames of pandas, Polars or Arrow, or dicts of columns.
         columns: those compared; None: those that both tables have as numbers, or both as categories.
         target: the column that models predict from the other ``columns``.
         bins: at most so many for a number column, in pairs.
@@ -130,12 +130,13 @@ class Pair:
     codes: Mapping[str, tuple[Ints, Ints, int]]
 
     @staticmethod
-    def of(original: pyarrow.Table, released: pyarrow.Table, columns: Sequence[str] | None = None) -> Pair:
-        """Read the columns.
+    def of(original: Any, released: Any, columns: Sequence[str] | None = None) -> Pair:
+        """Read the columns of two frames.
 
         Raises:
             SpecificationError, DataError: as ``utility``.
         """
+        original, released = given(original, "original"), given(released, "released")
         if not (original.num_rows and released.num_rows):
             raise DataError("utility: a table has no rows.")
         if columns is None:
@@ -271,7 +272,7 @@ def read_codes(one: Any, other: Any) -> tuple[Ints, Ints, int]:
     import pyarrow as pa
 
     try:
-        chunks = [chunk for column in (one, other) for chunk in _plain(column).cast(pa.large_string()).chunks]
+        chunks = [chunk for column in (one, other) for chunk in plain(column).cast(pa.large_string()).chunks]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise Unsupported(
             "utility: categories are texts, booleans, dates or dictionaries of these."
@@ -279,9 +280,3 @@ def read_codes(one: Any, other: Any) -> tuple[Ints, Ints, int]:
     coded = pa.chunked_array(chunks, type=pa.large_string()).dictionary_encode("encode").combine_chunks()
     codes = np.asarray(coded.indices, dtype=np.int64)
     return codes[: len(one)], codes[len(one) :], len(coded.dictionary)
-
-
-def _plain(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

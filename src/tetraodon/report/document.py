@@ -9,6 +9,7 @@ from typing import Any
 
 from ..loss import Loss, Unit
 from .known import PublicCounts
+from .microdata_document import Microdata as Microdata
 
 
 @dataclass(frozen=True)
@@ -240,48 +241,6 @@ class RowRelease:
     def goes_out_again(self) -> bool:
         """Whether its permanent answers were charged before."""
         return not self.is_measured and self.loss.is_zero
-
-
-@dataclass(frozen=True)
-class Generalised:
-    """Groups of a private column, as published rows show them: label and number of rows of each."""
-
-    column: str
-    groups: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Microdata:
-    """Whole rows that went out generalised and exchanged, as their manifest tells it (keys as there).
-
-    Attributes:
-        exchanged, quasi_identifiers: published columns that were exchanged, and those that leave in classes.
-        groups: of each private column.
-        words: sentences of the evidence; None where it is not published.
-        evidence: what was computed from private rows, as it stands in the manifest.
-    """
-
-    name: str
-    guarantee: str
-    loss: Loss
-    mechanism: str
-    rows: int
-    attributes: tuple[str, ...]
-    exchanged: tuple[str, ...]
-    quasi_identifiers: tuple[str, ...]
-    groups: tuple[Generalised, ...]
-    requirements: Mapping[str, Any]
-    disclosed: tuple[str, ...]
-    words: tuple[str, ...] | None
-    evidence: Mapping[str, Any] | None
-    ledger_row: int
-    files: tuple[File, ...]
-    content: tuple[str, bytes]
-
-    @property
-    def is_measured(self) -> bool:
-        """Nothing is proved of such rows."""
-        return True
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ is up. Cells are published ones, or blocks of them where there would be too many
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,7 @@ def density(
     label: str,
     room: tuple[float, float] = (WIDTH, TALLEST),
     nothing: str = "none",
+    over: Callable[[Window, tuple[float, float], int], str] | None = None,
 ) -> Picture:
     """How many were reported where.
 
@@ -81,6 +82,7 @@ def density(
         label: for those who do not see it.
         room: width of the picture, and the greatest height of the map in it.
         nothing: what the legend calls a count of 0.
+        over: what is drawn over the cells, from the window, its upper left corner and how many cells a block has a side.
     """
     drawn, side = blocks(grid)
     told = shades(drawn, is_whole=True)
@@ -94,6 +96,8 @@ def density(
     window = Window((0, rows), (0, columns), (tall * pixels, wide * pixels))
     width, height = window.size
     parts = [cells(drawn, told, window, (left, top)), _ticks(field, side, window, (left, top))]
+    if over is not None:
+        parts.append(over(window, (left, top), side))
     below = top + height + 22 + (16 if not field.is_map else 0)
     parts.append(_compass(field, pixels, (left, below), width))
     used = below + (22 if metres(field) or field.is_map or field.unit else 0)

@@ -153,8 +153,17 @@ def _words(channel: ChannelText) -> str:
             else f"No evidence was published for the channel of {names}."
         )
         return f'<p class="lead hidden">{told}</p>\n'
+    return in_kinds(evidence.words)
+
+
+def in_kinds(words: Sequence[str], strong: re.Pattern[str] = SHARE) -> str:
+    """Sentences of evidence, those of one kind under its name.
+
+    Args:
+        strong: what a sentence is about; its first occurrence stands in bold.
+    """
     groups: dict[str, list[str]] = {}
-    for sentence in evidence.words:
+    for sentence in words:
         found = PREFIX.match(clean(sentence))
         kind, rest = (found[1], found[2]) if found else ("", clean(sentence))
         groups.setdefault(kind, []).append(rest)
@@ -162,15 +171,15 @@ def _words(channel: ChannelText) -> str:
         return ""
     rows = []
     for kind, lines in groups.items():
-        said = "".join(f"<p>{_strong(line)}</p>" for line in lines)
+        said = "".join(f"<p>{_strong(line, strong)}</p>" for line in lines)
         rows.append(f"<div><dt>{safe(kind)}</dt><dd>{said}</dd></div>")
     return f'<dl class="told">\n{"".join(rows)}\n</dl>\n'
 
 
-def _strong(line: str) -> str:
-    """A sentence with what it is about, its first share, in bold."""
+def _strong(line: str, strong: re.Pattern[str]) -> str:
+    """A sentence with what it is about in bold."""
     told = safe(line[:1].upper() + line[1:])
-    return SHARE.sub(lambda found: f"<b>{found[0]}</b>", told, count=1)
+    return strong.sub(lambda found: f"<b>{found[0]}</b>", told, count=1)
 
 
 def _panels(seen: Reported) -> str:

@@ -14,7 +14,7 @@ from .charts import drawing
 from .document import Document, Entry, Microdata, RowRelease
 from .evidence import evidence
 from .losses import entering, most, symbol, symbols
-from .microdata import asked_microdata, microdata_article
+from .microdata import asked_microdata, distance_microdata, microdata_article
 from .moved import article, asked_rows, distance
 from .places import place_map
 from .reported import Reported, reported
@@ -107,7 +107,7 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
             last = f"{entry.rows:,}" if is_rows else "–"
             told, short = asked_rows(entry), "Distance"
         elif isinstance(entry, Microdata):
-            wide, small = ("not published" if entry.words is None else "measured"), ""
+            wide, small = distance_microdata(entry)
             last, told, short = (f"{entry.rows:,}" if is_rows else "–"), asked_microdata(entry), "Distance"
         else:
             wide, small = plus_minus(entry, _sheets(shown)[0].view)

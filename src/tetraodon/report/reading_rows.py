@@ -128,7 +128,7 @@ def _evidence(spec: Mapping[str, Any], cells: int, where: str) -> ChannelEvidenc
         if certificate is None
         else _optimum(_table(certificate, f"{where}.certificate"), f"{where}.certificate"),
         words=texts(spec, "words", where),
-        curve=tuple(_line(c, f"{where}.curve[{i}]") for i, c in enumerate(items(spec, "curve", where))),
+        curve=tuple(line_of(c, f"{where}.curve[{i}]") for i, c in enumerate(items(spec, "curve", where))),
         rows=tuple(_origin(r, cells, f"{where}.rows[{i}]") for i, r in enumerate(items(spec, "rows", where))),
     )
 
@@ -151,17 +151,18 @@ def _optimum(spec: Mapping[str, Any], where: str) -> Optimum:
     return Optimum(
         kind=text(spec, "kind", where),
         value=_real(spec, "value", where),
-        bound=None if bound is None else _finite(bound, f"{where}.bound"),
+        bound=None if bound is None else signed(bound, f"{where}.bound"),
         unit=text(spec, "unit", where),
         gap=number_or_none(spec, "gap", where),
     )
 
 
-def _line(spec: Any, where: str) -> Line:
+def line_of(spec: Any, where: str) -> Line:
+    """Leakage along distances."""
     _table(spec, where)
     distortion, leakage = _reals(spec, "distortion", where), _reals(spec, "leakage", where)
     told = take(spec, "bound", where)
-    bound = None if told is None else tuple(_finite(v, f"{where}.bound") for v in items(spec, "bound", where))
+    bound = None if told is None else tuple(signed(v, f"{where}.bound") for v in items(spec, "bound", where))
     if len(leakage) != len(distortion) or len(bound or distortion) != len(distortion):
         raise SpecificationError(f"{where}.leakage: as many numbers as distortion and bound have.")
     return Line(text(spec, "name", where), distortion, leakage, bound)
@@ -201,7 +202,7 @@ def _real(spec: Mapping[str, Any], key: str, where: str) -> float:
     return real(take(spec, key, where), f"{where}.{key}")
 
 
-def _finite(found: Any, where: str) -> float:
+def signed(found: Any, where: str) -> float:
     """A lower bound of something that is not negative, which may lie below 0 itself."""
     if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
         raise SpecificationError(f"{where}: a finite number.")
@@ -222,7 +223,7 @@ def _error(spec: Mapping[str, Any], key: str, where: str) -> float:
 
 def _amount(spec: Mapping[str, Any], key: str, where: str) -> float:
     """A number of at least 0, which rounding may have put just below."""
-    found = _finite(take(spec, key, where), f"{where}.{key}")
+    found = signed(take(spec, key, where), f"{where}.{key}")
     if found < -OVER:
         raise SpecificationError(f"{where}.{key}: a finite number of at least 0.")
     return max(found, 0.0)
