@@ -76,14 +76,30 @@ def realised(case: Case, prepared: Prepared, donors: Ints) -> float:
     return float(apart(prepared.data.features, every, donors, prepared.settings.metric).mean())
 
 
-def even_start(case: Case, prepared: Prepared, rng: np.random.Generator | None = None) -> Ints:
-    """Groups of about as many people each, where those meet the requirements; else those of Algorithm 1."""
+def even_start(case: Case, prepared: Prepared) -> Ints:
+    """Groups of about as many people each, where those meet the requirements; else those of Algorithm 1.
+
+    Raises:
+        Refused: as ``start_of``.
+    """
     number = prepared.settings.groups or 2
     found = case.even(number)
     parts = [np.flatnonzero(found == g) for g in range(number)]
     if prepared.settings.requirements.allowed(prepared.per_value(), parts).all():
         return found
-    return first_groups(prepared, np.random.default_rng(0) if rng is None else rng)
+    return start_of(prepared, 0)
+
+
+def start_of(prepared: Prepared, seed: int) -> Ints:
+    """Groups by Algorithm 1 that are intervals, as those of "optimal" are.
+
+    Raises:
+        Refused: K-means found none that meet the requirements, or none that are intervals.
+    """
+    found = first_groups(prepared, np.random.default_rng(seed))
+    if (np.diff(found) < 0).any():
+        raise Refused("no intervals that meet the requirements were found to start from.")
+    return found
 
 
 def made(name: str, case: Case, prepared: Prepared, start: Ints, seed: int = 0) -> Made:

@@ -2,8 +2,8 @@
 
     python -m benchmarks.microdata.compare [--only made-up check-ins young-people big-five] [--out FOLDER]
 
-The starting groups are even ones where they meet the requirements; "alternating, starts" gives least to most over 20 starts by
-Algorithm 1. Fails where a method breaks the budget or a requirement, where "optimal" leaks more than another that groups and
+The starting groups are even ones where they meet the requirements; "alternating, 20 starts" gives least to most over so many starts by
+Algorithm 1 (those of 20 whose groups are intervals). Fails where a method breaks the budget or a requirement, where "optimal" leaks more than another that groups and
 exchanges within groups, or less than its own bound. What needs data that are not there is skipped by name.
 """
 
@@ -17,10 +17,9 @@ import numpy as np
 
 from benchmarks.channels.common import Results
 from tetraodon.errors import Refused
-from tetraodon.microdata.alternating import first_groups
 from tetraodon.microdata.prepared import Prepared
 
-from .common import LN2, METHODS, Made, even_start, holds, made, realised
+from .common import LN2, METHODS, ROWS, Made, even_start, holds, made, realised, start_of
 from .people import CASES, Case
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,7 +44,7 @@ def searched(case: Case, prepared: Prepared, starts: int) -> list[Made]:
     found = []
     for seed in range(starts):
         try:
-            start = first_groups(prepared, np.random.default_rng(seed))
+            start = start_of(prepared, seed)
             found.append(made("alternating", case, prepared, start, seed))
         except Refused:
             continue
@@ -80,10 +79,10 @@ def compared(case: Case, budget: str, results: Results) -> bool:
         spread = [f"{min(leaks) / u:.4f} to {max(leaks) / u:.4f}" for u in (1.0, LN2)]
         far = f"{min(m.distortion for m in several):.4f} to {max(m.distortion for m in several):.4f}"
         seconds = f"{np.mean([m.seconds for m in several]):.2f}"
-        results.add(case.name, budget, "alternating, starts", *spread, "", far, "", seconds)
+        results.add(case.name, budget, f"alternating, {len(several)} starts", *spread, "", far, "", seconds)
     best = next(m for m in found if m.name == "optimal")
     good = best.bound is not None and best.bound <= best.leak + 1e-9
-    good &= all(best.leak <= m.leak + GAP for m in [*found, *several] if m.distortion >= 0)
+    good &= all(best.leak <= m.leak + GAP for m in [*found, *several] if m.name not in ROWS)
     return good & by_group(case, budget, results)
 
 

@@ -36,9 +36,11 @@ COLUMNS = "people, setting, value, xobf bits, alternating least, alternating mea
 
 
 def one(name: str, case: Case, prepared: Prepared) -> Made | None:
-    """From even groups where they meet the requirements; None where nothing is within the budget."""
+    """From even groups where they meet the requirements; None where nothing meets them within the budget."""
     try:
-        return made(name, case, prepared, even_start(case, prepared))
+        return made(
+            name, case, prepared, np.zeros(0, np.int64) if name == "optimal" else even_start(case, prepared)
+        )
     except Refused:
         return None
 
@@ -66,9 +68,9 @@ def swept(case: Case, budget: str, setting: str, value: int, results: Results) -
         "" if best is None else f"{best.seconds:.2f}",
     )  # fmt: skip
     others = [m for m in (plain, *several) if m is not None]
-    return (best is None and not others) or (
-        best is not None and all(best.leak <= m.leak + GAP for m in others)
-    )
+    if best is None:
+        return not others
+    return all(best.leak <= m.leak + GAP for m in others)
 
 
 def main() -> None:

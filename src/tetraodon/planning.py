@@ -18,6 +18,7 @@ from .ledger import Ledger
 from .mechanisms.strategy import Strategy
 from .microdata.audit import check_apart
 from .microdata.planning import microdata_text, planned_microdata, released_microdata_text
+from .microdata.publishing import GROUPS
 from .microdata.strategy import HybridStrategy
 from .pricing import notes
 from .publish import prepare, publish
@@ -148,7 +149,9 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
     for request in requests:
         if request.audit is not None:
             check_apart(request.audit, folder, " Nothing was spent.")
-    prepare(folder, {p.request.name: (published_rows(p), document.formats[p.request.name]) for p in priced})
+    beside = {p.request.name: [GROUPS] for p in priced if isinstance(p.strategy, HybridStrategy)}
+    wanted = {p.request.name: (published_rows(p), document.formats[p.request.name]) for p in priced}
+    prepare(folder, wanted, beside)
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
     session = document.session()

@@ -48,9 +48,11 @@ def file_name(name: str) -> str:
         or len(name.encode()) > 200
         or name.endswith((" ", "."))
         or name.lower() in ("manifest", "report")
+        or f"{name.lower()}.csv".endswith(f".{GROUPS}")
     ):
         raise SpecificationError(
-            f"release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, and not 'manifest' or 'report'."
+            f"release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, not 'manifest' or 'report', and not "
+            "ending in '.groups'."
         )
     return name
 
@@ -79,11 +81,14 @@ def check_targets(folder: Path, wanted: Mapping[str, Sequence[str]]) -> None:
         raise OutputError(f"{folder / 'report.html'}: is a folder; choose another one.")
 
 
-def prepare(folder: Path, wanted: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+def prepare(
+    folder: Path, wanted: Mapping[str, tuple[int, Sequence[str]]], beside: Mapping[str, Sequence[str]]
+) -> None:
     """Check, before any budget is spent, that a folder can take these files and that they replace nothing of others.
 
     Args:
         wanted: rows and formats of each release, by name.
+        beside: endings of files that stand beside them, by the release's name.
 
     Raises:
         OutputError: the folder cannot be made or written, the disk or a limit is too small, or a file of others is in the
@@ -91,7 +96,7 @@ def prepare(folder: Path, wanted: Mapping[str, tuple[int, Sequence[str]]]) -> No
     """
     for _, formats in wanted.values():
         check_formats(formats)
-    check_targets(folder, {name: formats for name, (_, formats) in wanted.items()})
+    check_targets(folder, {name: [*forms, *beside.get(name, ())] for name, (_, forms) in wanted.items()})
     size = 262_144 + sum(BYTES_A_ROW * rows * len(formats) for rows, formats in wanted.values())
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -642,3 +642,29 @@ def test_the_sources_of_a_run_stay_as_they_were(tmp_path: Path, capfd: pytest.Ca
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     shutil.rmtree(tmp_path / "published")
     assert json.loads(json.dumps(JOBS)) == dict(DOMAIN["job"].parents)
+
+
+# ---------- files in each other's way ----------
+
+
+def test_no_release_takes_the_place_of_another_ones_groups(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("people.groups", "PEOPLE.Groups"):
+        path = written(tmp_path, ('name = "ages"', f'name = "{name}"'))
+        assert "not ending in '.groups'" in run(["plan", str(path)], capfd, 2)
+
+
+def test_a_file_of_others_in_the_way_is_found_before_anything_is_charged(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path)
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "people.groups.csv").write_text("mine")
+    assert "is there already" in run(["release", str(path)], capfd, 1)
+    assert not (tmp_path / "people.ledger").exists()
+    assert (tmp_path / "published" / "people.groups.csv").read_text() == "mine"
+    (tmp_path / "published" / "people.groups.csv").unlink()
+    run(["release", str(path)], capfd, 0)
+    (tmp_path / "people.audit.csv").unlink()
+    run(["release", str(path), "--again", "--only", "people"], capfd, 0)  # its own file it replaces

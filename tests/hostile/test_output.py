@@ -45,6 +45,15 @@ SIMULATION = (
     "tetraodon.mechanisms.descent",
     "tetraodon.leakage",
     "tetraodon.channels.estimate",
+    # Where a search for groups starts, pairs of rows that distances are estimated from, attackers; never what is drawn.
+    "tetraodon.microdata.alternating",
+    "tetraodon.microdata.clusters",
+    "tetraodon.microdata.divergence",
+    "tetraodon.microdata.evidence",
+    "tetraodon.microdata.fit",
+    "tetraodon.microdata.kmeans",
+    "tetraodon.microdata.sampled",
+    "tetraodon.microdata.training",
 )
 
 
@@ -128,6 +137,8 @@ def test_c16_no_release_path_accepts_a_generator() -> None:
     for name in _modules():
         module = import_module(name)
         for _, thing in inspect.getmembers(module, lambda v: inspect.isfunction(v) or inspect.isclass(v)):
+            if thing.__module__.startswith("tetraodon.") and thing.__module__ != name:
+                continue  # looked at where it is defined
             try:
                 names = set(inspect.signature(thing).parameters)
             except (TypeError, ValueError):
@@ -137,6 +148,8 @@ def test_c16_no_release_path_accepts_a_generator() -> None:
             # Simulations and searches over public numbers take a Generator; they can be given no table.
             if "rng" in told:
                 assert name.startswith(SIMULATION), (name, thing)
+                if name.startswith("tetraodon.microdata."):
+                    continue  # searches on private rows, of which nothing is proved; drawing is not among them
                 assert not names & {"table", "counts", "session", "reserve", "noisy"}, (name, thing)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..domain import Domain
-from ..errors import DataError, OutputError, TetraodonError
+from ..errors import DataError, TetraodonError
 from ..exact import show
+from .archives import DAMAGED, no_such, read, under, write
 from .certificate import Certificate
 from .channel import Asked, Channel
 from .law import Law
@@ -43,14 +43,7 @@ def save(channel: Channel, path: str | os.PathLike[str]) -> None:
     arrays = {f"law.{name}": array for name, array in channel.law.arrays().items()}
     if certificate is not None:
         arrays |= {f"certificate.{name}": array for name, array in certificate.arrays.items()}
-    text = json.dumps(told, ensure_ascii=False, sort_keys=True, default=str).encode()
-    try:
-        with zipfile.ZipFile(Path(path), "w", zipfile.ZIP_DEFLATED) as file:
-            _put(file, "spec", np.frombuffer(text, dtype=np.uint8))
-            for name, array in sorted(arrays.items()):
-                _put(file, name, array)
-    except OSError as error:
-        raise OutputError(f"{Path(path).name}: cannot be written ({error.strerror}).") from None
+    write(Path(path), told, arrays)
 
 
 def digest(channel: Channel) -> str:
@@ -67,11 +60,6 @@ def digest(channel: Channel) -> str:
     return found.hexdigest()
 
 
-def _put(file: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
-    with file.open(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True) as part:
-        np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
-
-
 def load(path: str | os.PathLike[str]) -> Channel:
     """Read a channel.
 
@@ -79,10 +67,8 @@ def load(path: str | os.PathLike[str]) -> Channel:
         DataError: no such file, a file that is no channel, or a damaged one.
     """
     name = Path(path).name
+    told, arrays = read(Path(path), "channel")
     try:
-        with np.load(Path(path), allow_pickle=False) as held:
-            arrays = {key: held[key] for key in held.files}
-        told = json.loads(arrays.pop("spec").tobytes().decode())
         if told["format"] != FORMAT:
             raise DataError(f"{name}: written by another version.")
         domain = Domain.from_spec(told["domain"])
@@ -91,32 +77,16 @@ def load(path: str | os.PathLike[str]) -> Channel:
         certificate = told["certificate"]
         return Channel(
             domain,
-            _law(told["law"], _under(arrays, "law.")),
+            _law(told["law"], under(arrays, "law.")),
             outputs,
             str(told["name"]),
             None if asked is None else Asked(Fraction(asked["epsilon"]), asked["per"]),
             str(told["source"]),
-            None
-            if certificate is None
-            else Certificate(arrays=_under(arrays, "certificate."), **certificate),
+            None if certificate is None else Certificate(arrays=under(arrays, "certificate."), **certificate),
             told["settings"],
         )
-    except OSError as error:
-        raise DataError(f"{name}: cannot be read ({error.strerror}).") from None
-    except (
-        TetraodonError,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-    ):
-        raise DataError(f"{name}: is no channel that save wrote, or is damaged.") from None
-
-
-def _under(arrays: Mapping[str, NDArray[Any]], start: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+    except (TetraodonError, *DAMAGED):
+        raise no_such(name, "channel") from None
 
 
 def _law(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Law:
@@ -128,9 +98,9 @@ def _law(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Law:
 
         found: Law = Shift.read(spec, arrays)
         return found
-    first = _law(spec["first"], _under(arrays, "first."))
+    first = _law(spec["first"], under(arrays, "first."))
     if kind == "then":
-        return Then(first, _law(spec["second"], _under(arrays, "second.")))
+        return Then(first, _law(spec["second"], under(arrays, "second.")))
     if kind != "relabelled":
         raise ValueError
     names, count = np.array(arrays["names"], dtype=np.int64), int(spec["outputs"])

@@ -17,11 +17,11 @@ that difference, by 1 as one more column of N, the first to be eliminated, with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..channels.interior import _tangents as tangents
+from ..channels.interior import _tangents
 from ..channels.lower_bound import Floats, Ints
 from .batches import Batch
 from .blocks import Bools
@@ -64,30 +64,20 @@ class Misses:
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
-    """What all Newton systems of a batch at one point share."""
-
-    D: Floats  # (g, rows, outputs): K / (p S)
-    B: Floats  # (g, outputs, secrets, secrets)
-    turn: Callable[[Floats], Floats]  # inverse of the Schur complement, on (g, rows)
-    pushed: Floats  # P D price, (g, secrets, outputs)
-    priced_rows: Floats
-    solved_rows: Floats
-    fall: Floats  # (g,)
-    missed: Floats  # D times the gradient's part of the classifier's miss
-    turned: Floats | None  # v = u / (1ᵀ G u), (g, secrets, outputs)
-    turned_size: Floats | None  # 1 / (1ᵀ G u), (g, outputs)
-
-
-@dataclass(frozen=True, eq=False)
 class Half:
-    """A step before the multiplier of the budget is known."""
+    """A step before the multiplier of the budget is known.
+
+    Attributes:
+        h, x: of the channel and of the rows.
+        used: of the budget, (g,).
+        first, inner: what ``Columns.whole`` goes on from.
+    """
 
     h: Floats
-    first: Floats
-    inner: Floats
     x: Floats
-    used: Floats  # (g,)
+    used: Floats
+    first: Floats = field(default_factory=lambda: np.empty(0))
+    inner: Floats = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +106,61 @@ class Move:
         )
 
 
-def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors:
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What all Newton systems of a batch at one point share."""
+
+    D: Floats  # (g, rows, outputs): K / (p S)
+    B: Floats  # (g, outputs, secrets, secrets)
+    turn: Callable[[Floats], Floats]  # inverse of the Schur complement, on (g, rows)
+    pushed: Floats  # P D price, (g, secrets, outputs)
+    priced_rows: Floats
+    solved_rows: Floats
+    fall: Floats  # (g,)
+    missed: Floats  # D times the gradient's part of the classifier's miss
+    turned: Floats | None  # v = u / (1ᵀ G u), (g, secrets, outputs)
+    turned_size: Floats | None  # 1 / (1ᵀ G u), (g, outputs)
+
+    def half(self, batch: Batch, at: Point, miss: Misses, is_first: bool, target: Floats) -> Half:
+        """The step towards K·S = K·S + target with λ held still; ``is_first``: classifiers miss what they do at the point."""
+        h = target / at.S
+        batch.masked(h)
+        if is_first:
+            h -= self.missed
+        first = batch.P @ h
+        inner = small(self.B, first)
+        if self.turned is not None:
+            inner -= self.turned * miss.columns[:, None, :]
+        sums = h.sum(2) - np.einsum("gxw,gwx->gw", batch.P, self.D @ inner.transpose(0, 2, 1))
+        x = self.turn(miss.rows - sums)
+        used = np.einsum("gwz,gwz->g", batch.price, h) - np.einsum("gxz,gxz->g", self.pushed, inner)
+        return Half(h, x, used + np.einsum("gw,gw->g", self.priced_rows, x), first, inner)
+
+    def whole(self, batch: Batch, miss: Misses, part: Half, lam: Floats) -> Move:
+        """The step, given that of the multiplier, (g,)."""
+        P = batch.P
+        y = part.x + self.solved_rows * lam[:, None]
+        more = (P * y[:, None, :]) @ self.D
+        more -= self.pushed * lam[:, None, None]
+        K = P.transpose(0, 2, 1) @ (part.inner + small(self.B, more))
+        np.subtract(y[:, :, None], K, out=K)
+        K -= batch.price * lam[:, None, None]
+        K *= self.D
+        K += part.h
+        if self.turned is None or self.turned_size is None:
+            return Move(K, y, None)
+        used = np.einsum("gxz,gxz->gz", self.turned, part.first + more)
+        return Move(K, y, miss.columns * self.turned_size - used)
+
+
+def tangents(miss: Misses) -> Floats:
+    """(g, outputs, secrets, secrets − 1): N with N Nᵀ = diag(1/J) − 11ᵀ/p for each column of J."""
+    n, secrets, outputs = miss.J.shape
+    found = _tangents(miss.J.transpose(1, 0, 2).reshape(secrets, -1), miss.p.reshape(-1))
+    return found.reshape(n, outputs, secrets, secrets - 1)
+
+
+def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Columns:
     """Woodbury for each column, one Schur complement over the rows for each block, and the budget's part."""
     P = batch.P
     n, secrets, rows = P.shape
@@ -124,8 +168,7 @@ def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors
     D = at.K / at.S
     D *= batch.per_mass[:, :, None]
     batch.masked(D)
-    columns = miss.J.transpose(1, 0, 2).reshape(secrets, n * outputs)
-    N = tangents(columns, miss.p.reshape(-1)).reshape(n, outputs, secrets, secrets - 1)
+    N = tangents(miss)
     if batch.pairs is not None:
         G = (batch.pairs @ D).transpose(0, 2, 1).reshape(n, outputs, secrets, secrets)
     else:
@@ -174,7 +217,7 @@ def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors
         schur[:, here, here] = sums
         unit = batch.mass / np.sqrt(np.einsum("gw,gw->g", batch.mass, batch.mass))[:, None]
         schur += sums.mean(1)[:, None, None] * unit[:, :, None] * unit[:, None, :]
-    turn = _inverse(schur, sums)
+    turn = inverse(schur, sums)
     priced = D * batch.price
     pushed = P @ priced
     inner = small(B, pushed)
@@ -183,10 +226,10 @@ def factorise(batch: Batch, at: Point, miss: Misses, invariant: bool) -> Factors
     solved_rows = turn(priced_rows)
     fall = np.einsum("gwz,gwz->g", batch.price, priced) - np.einsum("gw,gw->g", priced_rows, solved_rows)
     missed = D * (PT @ miss.theta)
-    return Factors(D, B, turn, pushed, priced_rows, solved_rows, fall, missed, turned, turned_size)
+    return Columns(D, B, turn, pushed, priced_rows, solved_rows, fall, missed, turned, turned_size)
 
 
-def _inverse(schur: Floats, sums: Floats) -> Callable[[Floats], Floats]:
+def inverse(schur: Floats, sums: Floats) -> Callable[[Floats], Floats]:
     """The inverse of symmetric matrices (g, rows, rows), with a little more on the diagonal where rounding made one indefinite."""
     import scipy.linalg as linalg
 
@@ -212,39 +255,6 @@ def small(B: Floats, values: Floats) -> Floats:
     """B applied column by column of (g, secrets, outputs)."""
     found: Floats = (B @ values.transpose(0, 2, 1)[..., None])[..., 0].transpose(0, 2, 1)
     return found
-
-
-def half(batch: Batch, at: Point, f: Factors, miss: Misses, missed: Floats | None, target: Floats) -> Half:
-    """The step towards K·S = K·S + target with the multiplier of the budget held still."""
-    h = target / at.S
-    batch.masked(h)
-    if missed is not None:
-        h -= missed
-    first = batch.P @ h
-    inner = small(f.B, first)
-    if f.turned is not None:
-        inner -= f.turned * miss.columns[:, None, :]
-    sums = h.sum(2) - np.einsum("gxw,gwx->gw", batch.P, f.D @ inner.transpose(0, 2, 1))
-    x = f.turn(miss.rows - sums)
-    used = np.einsum("gwz,gwz->g", batch.price, h) - np.einsum("gxz,gxz->g", f.pushed, inner)
-    return Half(h, first, inner, x, used + np.einsum("gw,gw->g", f.priced_rows, x))
-
-
-def whole(batch: Batch, f: Factors, miss: Misses, part: Half, lam: Floats) -> Move:
-    """The step, given that of the multiplier, (g,)."""
-    P = batch.P
-    y = part.x + f.solved_rows * lam[:, None]
-    more = (P * y[:, None, :]) @ f.D
-    more -= f.pushed * lam[:, None, None]
-    K = P.transpose(0, 2, 1) @ (part.inner + small(f.B, more))
-    np.subtract(y[:, :, None], K, out=K)
-    K -= batch.price * lam[:, None, None]
-    K *= f.D
-    K += part.h
-    if f.turned is None or f.turned_size is None:
-        return Move(K, y, None)
-    used = np.einsum("gxz,gxz->gz", f.turned, part.first + more)
-    return Move(K, y, miss.columns * f.turned_size - used)
 
 
 def finished(batch: Batch, miss: Misses, move: Move, lam: Floats) -> Point:

@@ -12,7 +12,7 @@ from ..channels.lower_bound import Floats, Ints
 from .batch_interior import REACH, Misses
 from .batch_proof import feasible, proof
 from .batch_steps import Newton, lengths, missing, moved, products
-from .batch_task import State, Task, begin
+from .batch_task import FAR, NEAR, State, Task, begin
 from .blocks import Block, Bools
 
 MOST_STEPS = 250
@@ -155,8 +155,20 @@ class _Run:
 
 
 def reach(task: Task, start: State | None = None) -> Reached:
-    """The optimum of every block, or of all that share a budget, to the tolerances asked for or as far as double precision goes."""
-    state = begin(task) if start is None else start
+    """The optimum of every block, or of all that share a budget, to the tolerances asked for or as far as double precision goes.
+
+    A search that comes to nothing is begun again further from the optimum, unless it is one of many that do not meet.
+    """
+    found = _from(task, begin(task) if start is None else start)
+    if task.shared or len(found.lam) == 1:
+        for far in (NEAR, FAR)[start is None :]:
+            if found.gap()[0] <= task.tolerances[0]:
+                break
+            found = min(found, _from(task, begin(task, far)), key=lambda one: float(one.gap()[0]))
+    return found
+
+
+def _from(task: Task, state: State) -> Reached:
     found = Reached.nothing(state)
     run = _Run(
         task, state, [np.arange(len(b.index)) for b in task.batches], np.zeros(len(state.lam), np.int64)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..channels.lower_bound import Floats
-from .batch_interior import BLOCKED, CORRECTIONS, Misses, Move, Point, factorise, finished, half, room, whole
+from .batch_interior import BLOCKED, CORRECTIONS, Misses, Move, Point, factorise, finished, room
+from .batch_rows import WIDE, Rows
 from .batch_task import State, Task
 from .blocks import Bools
 
-SHORT = 0.5  # of the length that trials promised
+SHORT = 0.9  # of the length that trials promised
 GAIN = 0.01  # of what a correction was to lengthen a step by, at least
 
 
@@ -84,7 +85,9 @@ class Newton:
         entries = task.meet([b.share * b.outputs for b in task.batches])
         self.mu = gap / (entries if task.budgets is None else entries + 1.0)
         self.factors = [
-            factorise(b, at, miss, task.invariant)
+            Rows.of(b, at, miss)
+            if b.P.shape[2] <= WIDE * b.P.shape[1] and not task.invariant
+            else factorise(b, at, miss, task.invariant)
             for b, at, miss in zip(task.batches, state.points, misses, strict=True)
         ]
         self.products = [at.K * at.S for at in state.points]
@@ -204,15 +207,15 @@ class Newton:
     def _solved(
         self,
         misses: list[Misses],
-        missed: bool,
+        is_first: bool,
         budget_miss: Floats,
         targets: list[Floats],
         spare_target: Floats,
     ) -> tuple[list[Move], Floats, Floats]:
-        """Moves, and the changes of λ and of what is left of the budget; ``missed``: the classifiers miss what they do at the state."""
+        """Moves, and the changes of λ and of what is left of the budget; ``is_first``: the classifiers miss what they do at the state."""
         task, state = self.task, self.state
         halves = [
-            half(b, at, f, miss, f.missed if missed else None, target)
+            f.half(b, at, miss, is_first, target)
             for b, at, f, miss, target in zip(
                 task.batches, state.points, self.factors, misses, targets, strict=True
             )
@@ -224,7 +227,7 @@ class Newton:
             lam = (used + spare_target / state.lam - budget_miss) / self.fall
             spare = (spare_target - state.spare * lam) / state.lam
         moves = [
-            whole(b, f, miss, one, part)
+            f.whole(b, miss, one, part)
             for b, f, miss, one, part in zip(
                 task.batches, self.factors, misses, halves, task.split(lam), strict=True
             )

@@ -13,7 +13,7 @@ from ..channels.lower_bound import Floats
 from .batch_interior import Point
 from .batches import NOTHING, Batch
 
-FIRST = 2.0  # nats of complementarity to begin with, relative to what there is to leak
+NEAR, FAR = 0.25, 2.0  # nats of complementarity to begin with, relative to what there is to leak
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +69,10 @@ class State:
     spare: Floats
 
 
-def begin(task: Task) -> State:
+def begin(task: Task, far: float = NEAR) -> State:
     """A central point of the problem without leakage, 75–90 % of the way from the least distortion to the budget."""
     hold = [np.maximum(-(b.prior * b.log_prior).sum((1, 2)), 1e-3) * b.share for b in task.batches]
-    mu = FIRST * task.meet(hold) / task.meet([b.share * b.outputs for b in task.batches])
+    mu = far * task.meet(hold) / task.meet([b.share * b.outputs for b in task.batches])
     top = task.most([b.cost.max((1, 2)) for b in task.batches])
     few = task.least([b.outputs.astype(np.float64) for b in task.batches])
     if task.budgets is None:

@@ -35,6 +35,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
 DRAWN = 12  # columns before and after
 BINS = 14
 NAMED = 6  # values of a category column that are drawn by name
+MOST_STEPS = 10**6  # of a grid of values
 FAR = 1.5  # a range so many times as wide as that of 99 % of the rows is cut there
 OTHERS = "all others"
 
@@ -127,18 +128,21 @@ def _numbers(drawn: _Applied, at: int) -> dict[str, Any]:
 
 
 def _edges(values: Floats) -> tuple[Floats, bool]:
-    """Equal bins over what occurs, between whole numbers where all are whole; a far end in the last bin."""
+    """Equal bins over what occurs, between values where these lie on a grid; a far end in the last bin."""
     low, high = float(values.min()), float(values.max())
-    usual = float(np.quantile(values, 0.99))
+    usual = float(np.quantile(values, 0.99, method="higher"))
     is_open = usual > low and high - low > FAR * (usual - low)
     high = usual if is_open else high
-    if (values == np.floor(values)).all() and high > low:
-        top = np.floor(high) + 0.5
-        step = np.ceil((top - low + 0.5) / BINS)
-        return np.append(np.arange(low - 0.5, top, step), top), is_open
     if high <= low:
         return np.array([low - 0.5, low + 0.5]), False
-    return np.linspace(low, high, BINS + 1), is_open
+    found = np.unique(values[values <= high])
+    apart = float(np.diff(found).min())
+    at = (found - low) / apart
+    if at[-1] >= MOST_STEPS or np.abs(at - np.rint(at)).max() > 1e-6:
+        return np.linspace(low, high, BINS + 1), is_open
+    cells = round(at[-1]) + 1
+    ends = np.append(np.arange(0, cells, -(-cells // BINS)), cells)
+    return low + apart * (ends - 0.5), is_open
 
 
 def _values(drawn: _Applied, at: int) -> dict[str, Any]:
@@ -255,7 +259,7 @@ def _risks(drawn: _Applied) -> list[dict[str, Any]]:
     if data.n_classes > 1:
         named = release.strategy.domain
         quasi = [c for n in release.query.quasi_identifiers for c in named[n].columns(n)]
-        ways = [(quasi, data.classes), (private + quasi, data.classes * (int(groups.max()) + 1) + groups)]
+        ways += [(quasi, data.classes), (private + quasi, data.classes * (int(groups.max()) + 1) + groups)]
     is_ordered = len(plan.columns) == 1 and plan.columns[0].kind == "ordered"
     # Values of several columns: those that occur, since all combinations may be very many.
     present, values = np.unique(data.values, return_inverse=True)

@@ -220,10 +220,7 @@ def _searched(blocks: Sequence[Block], room: float, tol: float, trail: Sequence[
     n = len(blocks)
     several = tuple(batches(blocks, np.ones(n)))
     task = Task(several, np.full(n, room * (1 - SLACK)), None, np.full(n, tol), shared=True)
-    start = _onward(task, trail)
-    reached = reach(task, start)
-    if start is not None and not reached.gap()[0] <= tol:
-        reached = reach(task)
+    reached = reach(task, _onward(task, trail))
     channels, ratios, lams = reached.by_block(task, blocks, [b.nearest() for b in blocks])
     bound, gap = float(reached.bound[0]), float(reached.gap()[0])
     if n == 1 and not gap <= tol:

@@ -9,7 +9,7 @@ from typing import Any
 from ..release import number
 from .account import ledger_name
 from .document import Document
-from .microdata_charts import areas, bands
+from .microdata_charts import areas, bands, is_place
 from .microdata_curve import leaking_groups
 from .microdata_document import Microdata, MicrodataEvidence
 from .microdata_moved import exchange_figure
@@ -52,7 +52,7 @@ def microdata_article(i: int, entry: Microdata, document: Document) -> str:
     evidence, what = entry.evidence, listed([g.column for g in entry.groups], 6)
     words = f'<p class="lead hidden">{HIDDEN}</p>\n' if evidence is None else in_kinds(evidence.words, BITS)
     bar = "" if evidence is None else bits_bar(evidence.figures, what)
-    tables = "\n".join(groups_table(column, entry) for column in entry.groups)
+    tables = "\n".join(groups_table(c, entry, is_place(c, document.policy.domain)) for c in entry.groups)
     facts = f"<div>\n<h4>Evidence</h4>\n<dl>\n{_facts(entry, document)}\n</dl>\n</div>"
     parts = [
         f'<article id="release-{i}">\n<div class="top">\n<h3>{safe(entry.name)}</h3>\n'

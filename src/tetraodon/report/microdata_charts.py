@@ -193,6 +193,11 @@ def _lying(values: Sequence[tuple[str, str, int]]) -> tuple[list[str], float, tu
 # Places
 
 
+def is_place(column: Generalised, declared: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a column's values are cells of a declared place."""
+    return "point" in declared.get(column.column, {})
+
+
 def areas(
     column: Generalised, declared: Mapping[str, Mapping[str, Any]], histogram: Histogram | None
 ) -> Drawn | None:
@@ -201,7 +206,7 @@ def areas(
     Args:
         declared: the policy's domain.
     """
-    if column.column not in declared:
+    if not is_place(column, declared):
         return None
     try:
         domain = Domain.from_spec({column.column: declared[column.column]})

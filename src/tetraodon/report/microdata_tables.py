@@ -28,13 +28,17 @@ def is_wide(entry: Microdata) -> bool:
     )
 
 
-def groups_table(column: Generalised, entry: Microdata) -> str:
-    """Every group with its values, and a bar of its published rows."""
+def groups_table(column: Generalised, entry: Microdata, is_place: bool) -> str:
+    """Every group with its values, and a bar of its published rows.
+
+    Args:
+        is_place: whether the values are cells of a map, which are counted and not named.
+    """
     largest = sorted(range(len(column.groups)), key=lambda i: -column.groups[i].rows)[:MOST_GROUPS]
     kept = [column.groups[i] for i in sorted(largest)]
     most = max((g.rows for g in kept), default=1) or 1
     wide = is_wide(entry)
-    body = "".join(_group(g, most, entry.rows, wide) for g in kept)
+    body = "".join(_group(g, most, entry.rows, wide, is_place) for g in kept)
     cut = (
         f" Shown: the {len(kept)} largest of {len(column.groups):,}."
         if len(kept) < len(column.groups)
@@ -49,8 +53,11 @@ def groups_table(column: Generalised, entry: Microdata) -> str:
     )
 
 
-def _group(group: GroupText, most: int, rows: int, wide: bool) -> str:
-    told, stands = safe(short(group.label, LONGEST)), safe(_values(group, NAMED if wide else FEW))
+def _group(group: GroupText, most: int, rows: int, wide: bool, is_place: bool) -> str:
+    told, stands = (
+        safe(short(group.label, LONGEST)),
+        counted(len(group.values), "cell") if is_place else safe(_values(group, NAMED if wide else FEW)),
+    )
     head = (
         f'{told}</th><td class="stands">{stands}</td>'
         if wide

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from ..exact import show
 from ..zcdp import epsilon_of
-from .document import Document
+from .document import Document, Microdata
 from .losses import chance, least, most, power, symbol, symbols, times, up, who_changes
 from .words import clean, counted, listed, percent, safe
 
@@ -33,6 +33,8 @@ class Line:
 
 # How the manifest tells of rows that went out without a bound, in this release or in an earlier one.
 UNPROVED = " without a proved bound"
+SHOWN = "What one attacker was measured to learn stands with the release."
+WITHHELD = "What one attacker was measured to learn comes from private rows and is not published."
 
 
 def six(document: Document) -> list[Line]:
@@ -63,9 +65,10 @@ def _unproved(document: Document) -> str:
     earlier = [safe(line) for line in lines if line not in own]
     parts = []
     if told:
+        hidden = all(isinstance(entry, Microdata) and entry.evidence is None for entry in document.measured)
         parts.append(
             f"{listed(told, 6)}: nothing limits what another attacker, or one who knows more, learns from these rows; no amount of "
-            "the budget pays for that. What one attacker was measured to learn stands with the release."
+            f"the budget pays for that. {WITHHELD if hidden else SHOWN}"
         )
     if earlier:
         parts.append(f"Released before: {listed(earlier, 3)}.")

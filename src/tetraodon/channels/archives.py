@@ -1,0 +1,66 @@
+"""Plain arrays and a description in one file, and back. Nothing in such a file is run; the same content gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, OutputError
+
+DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zipfile.BadZipFile)
+
+
+def write(path: Path, told: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a JSON-ready description and arrays by name.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    text = json.dumps(told, ensure_ascii=False, sort_keys=True, default=str).encode()
+    try:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            _put(file, "spec", np.frombuffer(text, dtype=np.uint8))
+            for name, array in sorted(arrays.items()):
+                _put(file, name, array)
+    except OSError as error:
+        raise OutputError(f"{path.name}: cannot be written ({error.strerror}).") from None
+
+
+def read(path: Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """What ``write`` wrote: the description and the arrays.
+
+    Args:
+        kind: what it should hold, for the error.
+
+    Raises:
+        DataError: no such file, one that ``write`` did not write, or a damaged one.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            arrays = {key: held[key] for key in held.files}
+        return json.loads(arrays.pop("spec").tobytes().decode()), arrays
+    except OSError as error:
+        raise DataError(f"{path.name}: cannot be read ({error.strerror}).") from None
+    except DAMAGED:
+        raise no_such(path.name, kind) from None
+
+
+def no_such(name: str, kind: str) -> DataError:
+    """The error of a file that holds something else, or is damaged."""
+    return DataError(f"{name}: is no {kind} that save wrote, or is damaged.")
+
+
+def _put(file: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:
+    with file.open(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), "w", force_zip64=True) as part:
+        np.lib.format.write_array(part, np.asarray(array, order="C"), allow_pickle=False)
+
+
+def under(arrays: Mapping[str, NDArray[Any]], start: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin so, without that beginning."""
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}

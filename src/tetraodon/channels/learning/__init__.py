@@ -1,0 +1,1 @@
+"""Learned channels: samples, generators, training loops, bounds and judges (docs/learned.md)."""

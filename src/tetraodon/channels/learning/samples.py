@@ -1,0 +1,231 @@
+"""The rows that a channel is learned from: secrets, values and weights, checked and put into one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...axes import Ints
+from ...errors import DataError, SpecificationError
+from ...reading import kind_of
+from ..geometry import Floats
+
+FARTHEST = 1e100  # squares of distances must stay finite
+MOST_SECRETS = 1000
+METRICS = ("euclidean", "manhattan", "squared")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples:
+    """Rows with their share of all. Private.
+
+    Attributes:
+        names: the secrets, in order.
+        secrets: code of each row's secret, shape (rows,).
+        values: shape (rows, dimensions).
+        weights: positive, summing to 1; by the prior each secret has its share.
+    """
+
+    names: tuple[Any, ...]
+    secrets: Ints
+    values: Floats
+    weights: Floats
+
+    @staticmethod
+    def of(
+        secrets: object,
+        values: object,
+        weights: object = None,
+        prior: str | Mapping[Any, float] = "equal",
+    ) -> Samples:
+        """Check the rows.
+
+        Args:
+            secrets: one for each row: numbers or texts.
+            values: numbers, shape (rows,) or (rows, dimensions).
+            weights: of rows, not negative; 1 each by default.
+            prior: "equal" for every secret, "rows" for their shares of the weights, or a probability for each secret.
+
+        Raises:
+            DataError: values that are no finite numbers, or secrets that are missing.
+            SpecificationError: other shapes, one secret only, a prior that fits no secrets.
+
+        >>> Samples.of(["a", "a", "b"], [1.0, 2.0, 9.0]).weights.tolist()
+        [0.25, 0.25, 0.5]
+        """
+        told = _numbers(values)
+        labels = _labels(secrets, len(told))
+        share = _weights(weights, len(told))
+        kept = share > 0
+        names, codes = np.unique(labels[kept], return_inverse=True)
+        if len(names) < 2:
+            raise SpecificationError("learn.secrets: one secret only, so that there is nothing to hide.")
+        if len(names) > MOST_SECRETS:
+            raise SpecificationError(f"learn.secrets: more than {MOST_SECRETS:,} secrets; group them.")
+        share = share[kept] / share.sum()
+        own = np.asarray(np.bincount(codes, share), dtype=np.float64)
+        share = share * (_prior(prior, names, own) / own)[codes]
+        return Samples(tuple(names.tolist()), codes.astype(np.int64), told[kept], _fixed(share / share.sum()))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.secrets)
+
+    @property
+    def n_secrets(self) -> int:
+        """How many secrets there are."""
+        return len(self.names)
+
+    @cached_property
+    def prior(self) -> Floats:
+        """Share of each secret."""
+        return np.asarray(np.bincount(self.secrets, self.weights, minlength=self.n_secrets), dtype=np.float64)
+
+    @cached_property
+    def distinct(self) -> tuple[Floats, Floats]:
+        """Different values, shape (values, dimensions), and the joint law of secrets and values, shape (secrets, values)."""
+        found, at = np.unique(self.values, axis=0, return_inverse=True)
+        joint = np.zeros((self.n_secrets, len(found)))
+        np.add.at(joint, (self.secrets, np.ravel(at)), self.weights)
+        return found, joint
+
+    def only(self, rows: Ints) -> Samples:
+        """These rows alone, each secret with the share that it has among all."""
+        share = self.weights[rows]
+        own = np.bincount(self.secrets[rows], share, minlength=self.n_secrets)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(own > 0, self.prior / own, 0.0)
+        share = share * factor[self.secrets[rows]]
+        return Samples(self.names, self.secrets[rows], self.values[rows], _fixed(share / share.sum()))
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Samples, Samples]:
+        """Rows to learn from, and rows held out: of every secret the stated share, but at least one row stays to learn from.
+
+        Equal values are on one side.
+        """
+        _, value = np.unique(self.values, axis=0, return_inverse=True)
+        value = np.ravel(value)
+        out = np.zeros(self.rows, dtype=bool)
+        chance = rng.permutation(int(value.max()) + 1)[value] / (int(value.max()) + 1)
+        for secret in range(self.n_secrets):
+            own = np.flatnonzero(self.secrets == secret)
+            out[own] = chance[own] < share
+            if out[own].all():
+                out[own[np.argmax(chance[own])]] = False
+        if not out.any():
+            return self, self
+        return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
+
+    def at_most(self, rows: int, rng: np.random.Generator) -> Samples:
+        """A random part of the rows, as evenly over secrets as their numbers allow."""
+        if self.rows <= rows:
+            return self
+        order = rng.permutation(self.rows)
+        turn = np.empty(self.rows, dtype=np.int64)
+        for secret in range(self.n_secrets):
+            own = order[self.secrets[order] == secret]
+            turn[own] = np.arange(len(own))
+        first = np.lexsort((order, turn))[:rows]
+        return self.only(np.sort(first))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Affine coordinates in which a distortion of the budget is a distance of about 1.
+
+    Attributes:
+        centre: shape (dimensions,).
+        unit: length.
+    """
+
+    centre: Floats
+    unit: float
+
+    def to(self, values: Floats) -> Floats:
+        """In scaled coordinates."""
+        return (values - self.centre) / self.unit
+
+    def back(self, scaled: Floats) -> Floats:
+        """In the values' own."""
+        return scaled * self.unit + self.centre
+
+
+def apart(one: Floats, other: Floats, metric: str) -> Floats:
+    """Distances between all pairs, shape (ones, others).
+
+    >>> apart(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]), "euclidean").tolist()
+    [[5.0]]
+    """
+    found = np.zeros((len(one), len(other)))
+    for axis in range(one.shape[1]):
+        gap = np.subtract.outer(one[:, axis], other[:, axis])
+        found += np.abs(gap) if metric == "manhattan" else gap * gap
+    return np.sqrt(found, out=found) if metric == "euclidean" else found
+
+
+def _numbers(values: object) -> Floats:
+    try:
+        told = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SpecificationError(
+            "learn.values: numbers, one row for each record and one column for each dimension."
+        ) from None
+    if told.ndim == 1:
+        told = told[:, None]
+    if told.ndim != 2 or not told.size:
+        raise SpecificationError(
+            "learn.values: numbers of shape (rows,) or (rows, dimensions), at least one row."
+        )
+    if not np.isfinite(told).all():
+        raise DataError("learn.values: every value must be a finite number; leave such rows out.")
+    if (np.abs(told) > FARTHEST).any():
+        raise DataError("learn.values: numbers beyond 10^100; state them in a larger unit.")
+    return told
+
+
+def _labels(secrets: object, rows: int) -> Any:
+    told = np.asarray(secrets)
+    if told.ndim != 1 or len(told) != rows:
+        raise SpecificationError("learn.secrets: one for each row of values.")
+    if told.dtype.kind == "f" and not np.isfinite(told).all():
+        raise DataError("learn.secrets: a secret is missing; leave such rows out.")
+    if told.dtype.kind == "O":
+        if any(v is None or v != v for v in told.tolist()):
+            raise DataError("learn.secrets: a secret is missing; leave such rows out.")
+        if len({type(v) for v in told.tolist()}) > 1:
+            raise SpecificationError("learn.secrets: all numbers, or all texts.")
+    elif told.dtype.kind not in "biufUS":
+        raise SpecificationError(f"learn.secrets: numbers or texts, not {kind_of(secrets)}.")
+    return told
+
+
+def _weights(weights: object, rows: int) -> Floats:
+    if weights is None:
+        return np.full(rows, 1.0 / rows)
+    told = np.asarray(weights, dtype=np.float64)
+    if told.shape != (rows,) or not np.isfinite(told).all() or (told < 0).any() or not told.sum() > 0:
+        raise SpecificationError("learn.weights: a number of 0 or more for each row, not all 0.")
+    return np.asarray(told / told.sum())
+
+
+def _prior(prior: str | Mapping[Any, float], names: Any, own: Floats) -> Floats:
+    if isinstance(prior, Mapping):
+        found = np.array([prior.get(name, -1.0) for name in names.tolist()], dtype=np.float64)
+        if len(prior) != len(names) or not (found > 0).all() or not np.isfinite(found).all():
+            raise SpecificationError("learn.prior: a probability above 0 for each secret that occurs.")
+        return np.asarray(found / found.sum())
+    if prior == "equal":
+        return np.full(len(names), 1.0 / len(names))
+    if prior == "rows":
+        return own
+    raise SpecificationError("learn.prior: 'equal', 'rows', or a probability for each secret.")
+
+
+def _fixed(array: Floats) -> Floats:
+    array.flags.writeable = False
+    return array
