@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, OutputError
 
-DAMAGED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zipfile.BadZipFile)
+DAMAGED = (ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError, zipfile.BadZipFile)
 
 
 def write(path: Path, told: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -42,7 +42,7 @@ def read(path: Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
         DataError: no such file, one that ``write`` did not write, or a damaged one.
     """
     try:
-        with np.load(path, allow_pickle=False) as held:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
             arrays = {key: held[key] for key in held.files}
         return json.loads(arrays.pop("spec").tobytes().decode()), arrays
     except OSError as error:

@@ -54,7 +54,7 @@ class _Pair:
 
 def _matched(
     original: object, released: object, secret: str, ident: str | None, chosen: Sequence[str] | None, kind: str | None,
-    most: int | None, seed: int,
+    most: int | None, choice: int,
 ) -> _Pair:  # fmt: skip
     if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < LEAST_PEOPLE):
         raise SpecificationError(f"attack.most_people: a whole number from {LEAST_PEOPLE}, or none.")
@@ -83,7 +83,7 @@ def _matched(
     left_out = whole - len(held)
     drawn = most is not None and len(held) > most
     if drawn:
-        held = np.sort(np.random.default_rng(seed).choice(held, most, replace=False))
+        held = np.sort(np.random.default_rng(choice).choice(held, most, replace=False))
     suspects = () if ident is not None else in_other_order(own, told)
     own, told = own.take(held), told.take(held)
     after = secret_of(own.columns[secret], kind, own.where, secret)

@@ -85,6 +85,6 @@ def told(atoms: Atoms, samples: Samples) -> Told:
         mean[part] = (law * apart(samples.values[part], atoms.points, atoms.metric)).sum(axis=1)
     distortion = float(samples.weights @ mean)
     own = np.bincount(samples.secrets, samples.weights * mean, minlength=samples.n_secrets)
-    centred = mean - (own / samples.prior)[samples.secrets]
+    centred = mean - own[samples.secrets] / samples.prior[samples.secrets]
     error = float(np.sqrt(np.square(samples.weights * centred).sum()))
     return Told(joint, distortion, error)

@@ -22,7 +22,7 @@ from ..geometry import Floats
 from ..lower_bound import Problem
 from .samples import Samples, apart
 
-ROWS = 600
+ROWS = 500
 TURNS = 7
 USED = 1e-4  # of the mass
 TOLERANCE = 1e-3  # bits
