@@ -87,9 +87,9 @@ def told_of(case: Case, budget: str, results: Results) -> bool:
         results.add(
             case.name, "optimal", i + 1, what, f"{leak / LN2:.5f}", f"{bound / LN2:.5f}", f"{distortion:.5f}", priced
         )  # fmt: skip
-    leaks, bounds = np.array([s[1] for s in steps]), np.array([s[2] for s in steps])
-    good &= bool((np.diff(leaks[np.isfinite(leaks)]) <= 0).all() and (np.diff(bounds) >= 0).all())
-    return good and bool(bounds[-1] <= leaks[-1] + 1e-9) and bool(leaks[-1] <= least + 1e-4)
+    best, bounds = np.array([s[1] for s in steps]), np.array([s[2] for s in steps])
+    good &= bool((np.diff(best[np.isfinite(best)]) <= 0).all() and (np.diff(bounds) >= 0).all())
+    return good and bool(bounds[-1] <= best[-1] + 1e-9) and bool(best[-1] <= least + 1e-4)
 
 
 def main() -> None:

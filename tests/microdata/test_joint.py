@@ -10,6 +10,7 @@ import pytest
 from conftest import people
 
 import tetraodon as td
+from tetraodon.errors import Refused
 from tetraodon.microdata.alternating import alternate, evaluated
 from tetraodon.microdata.data import Data
 from tetraodon.microdata.features import Features
@@ -133,3 +134,37 @@ def test_a_plan_of_each_method_keeps_the_budget() -> None:
         assert plan.figures["distortion"] <= 0.2
         assert (plan.bound is None) == (method == "alternating")
         assert (plan.history != ()) == (method == "alternating")
+
+
+def test_what_prices_at_other_multipliers_prove_is_below_every_price() -> None:
+    from tetraodon.microdata.joint import _Market
+
+    case = prepared(160, 3, distortion=0.1, k=10)
+    candidates = candidates_of(case, 0)
+    market, every = _Market(case, candidates), np.flatnonzero(candidates.allowed)
+    plain = market.lowers(1.2)[every]
+    for lam in (0.5, 2.0, 4.0):
+        market.prices(every, lam)
+    sharper = {lam: market.lowers(lam)[every] for lam in (0.1, 0.8, 1.2, 3.0, 9.0)}
+    assert (sharper[1.2] >= plain - 1e-12).all() and (sharper[1.2] > plain + 1e-3).any()
+    for lam, lower in sharper.items():
+        values = np.array([p.value for p in market.prices(every, lam)])
+        assert (lower <= values + 1e-9).all()
+    assert np.isinf(market.lowers(1.2)[~candidates.allowed]).all()
+
+
+def test_an_alternating_search_of_an_ordered_column_starts_from_intervals() -> None:
+    """K-means alone finds groups here that, put in order, break l; intervals that hold it exist."""
+    from tetraodon.microdata.alternating import first_groups
+
+    for seed in range(30):
+        case = prepared(80, seed, ages=9, groups=3, k=5, l=2, distortion=1)
+        counts, need = case.per_value(), case.settings.requirements
+        feasible = any(need.allowed(counts, list(parts)).all() for parts in partitions(9, 3))
+        if not feasible:
+            with pytest.raises(Refused):
+                first_groups(case, np.random.default_rng(seed))
+            continue
+        found = first_groups(case, np.random.default_rng(seed))
+        assert (np.diff(found) >= 0).all() and set(found) == {0, 1, 2}
+        assert need.allowed(counts, [np.flatnonzero(found == g) for g in range(3)]).all()

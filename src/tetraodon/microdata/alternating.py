@@ -22,11 +22,12 @@ import numpy as np
 
 from ..axes import Ints
 from ..errors import Refused, Unsupported
-from .families import Floats
+from .families import Floats, group_of, intervals
 from .joint import TOL, Found, channels
 from .kmeans import grouped_values
 from .obfuscate import Obfuscated
 from .prepared import Piece, Prepared
+from .requirements import Requirements, explain_infeasible
 
 ROUNDS = 50
 MOVES = 10_000
@@ -68,14 +69,33 @@ def first_groups(prepared: Prepared, rng: np.random.Generator) -> Ints:
         by_values = 1 if need.beta is None else -(-int((counts > 0).sum()) // need.beta)
         number = max(by_rows, by_values, 2)
     places = np.arange(column.size, dtype=np.float64) if column.numbers is None else column.numbers
-    found = grouped_values(places.reshape(column.size, -1), counts, number, need, rng)
-    if column.kind == "ordered":
-        order = np.argsort([np.flatnonzero(found == g).mean() for g in range(number)])
-        found = np.argsort(order)[found]
-        runs = np.sort(found)
-        if need.allowed(counts, [np.flatnonzero(runs == g) for g in range(number)]).all():
-            return runs  # groups of an ordered column are intervals
-    return found
+    if column.kind != "ordered":
+        return grouped_values(places.reshape(column.size, -1), counts, number, need, rng)
+    try:
+        found = grouped_values(places.reshape(column.size, -1), counts, number, need, rng)
+    except Refused:
+        return _narrowest(places.ravel(), counts, number, need)
+    # Groups of an ordered column are intervals: those of K-means from low to high, or else the narrowest that are allowed.
+    order = np.argsort([np.flatnonzero(found == g).mean() for g in range(number)])
+    runs = np.sort(np.argsort(order)[found])
+    if need.allowed(counts, [np.flatnonzero(runs == g) for g in range(number)]).all():
+        return runs
+    return _narrowest(places.ravel(), counts, number, need)
+
+
+def _narrowest(places: Floats, counts: Ints, number: int, need: Requirements) -> Ints:
+    """Intervals with the least squared distances to their means among those that meet the requirements."""
+    family = intervals(len(places))
+    mass, first, second = (
+        family.counts_of(counts * power) for power in (np.ones(len(places)), places, places**2)
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.where(mass > 0, second - first**2 / mass, 0.0)
+    costs = np.where(need.allowed(counts, family.members), np.maximum(spread, 0.0), np.inf)
+    best = family.best(costs, number)
+    if best is None:
+        raise Refused(f"hybrid: {explain_infeasible(need, groups=number, values=len(places))}")
+    return group_of(family, best[1])
 
 
 def alternate(prepared: Prepared, start: Ints, rng: np.random.Generator) -> tuple[Found, tuple[Step, ...]]:

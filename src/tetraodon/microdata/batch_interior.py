@@ -27,7 +27,7 @@ from .batches import Batch
 from .blocks import Bools
 
 REACH = 0.97  # share of the way to the border that a step may go
-CORRECTIONS = 8
+CORRECTIONS = 6
 BLOCKED = 0.15  # a step shorter than that gives way to one towards the centre
 CHUNK = 4_000_000  # numbers in one part of the Schur complement's factor
 SMALL = 32  # rows up to which inverses of triangles are cheaper than calls

@@ -190,7 +190,9 @@ def _priced(
     """``Priced`` with all its numbers computed from the channel and the classifier."""
     leak, distortion = block.leak(K), block.distortion(K)
     lower = information_bound([block], mean * block.share, [ratio], multiplier)
-    plain = information_bound([block], 0.0, [block.prior()], weight)  # information is ≥ 0, distortion the least or more
+    plain = information_bound(
+        [block], 0.0, [block.prior()], weight
+    )  # information is ≥ 0, distortion the least or more
     if lower < max(plain, 0.0):
         ratio, multiplier, lower = block.prior(), weight, plain
     return Priced(leak, distortion, leak + weight * distortion, max(lower, 0.0), K, ratio, multiplier)
