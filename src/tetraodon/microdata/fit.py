@@ -22,7 +22,7 @@ from .requirements import Requirements
 from .settings import Hybrid
 from .trees import tree_cuts
 
-MOST_BOXED = 900  # cells of a map up to which all rectangles are candidates
+MOST_BOXED = 400  # cells of a map up to which all rectangles are candidates
 MOST_CANDIDATES = 250_000
 MOST_ORDERED = 600  # values along an order up to which every run is a candidate
 SWEEPS = 10

@@ -21,6 +21,7 @@ from math import inf
 from typing import Any, overload
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ..axes import Bools, Ints
@@ -227,26 +228,28 @@ def _counted_values(price: Floats, groups: int) -> Floats:
     A cut beside empty cells alone is never needed: the rectangle has the price, and the other cuts, of its tight box.
     """
     rows, columns = price.shape[:2]
-    value = np.full((*price.shape, groups + 1), inf)
-    value[..., 1] = price
-
-    def lower(own: Floats, first: Floats, second: Floats, cells: int) -> None:
-        for share in range(1, min(groups, cells) + 1):
-            part = own[..., share:]
-            np.minimum(part, first[..., share, None] + second[..., : groups + 1 - share], out=part)
-
+    value = np.full((groups + 1, *price.shape), inf)
+    value[1] = price
     for h in range(1, rows + 1):
         down = rows - h + 1
-        for w in range(1, columns + 1):
+        here = value[:, h - 1, :, :down]  # all widths at once: cuts across need lower rectangles only
+        for a in range(1, h):
+            first, second = value[:, a - 1, :, :down], value[:, h - a - 1, :, a : a + down]
+            for share in range(1, groups):
+                part = here[share + 1 :]
+                np.minimum(part, first[share] + second[1 : groups - share + 1], out=part)
+        counts, widths, tops, lefts = here.strides
+        for w in range(2, columns + 1):
             across = columns - w + 1
-            own = value[h - 1, w - 1, :down, :across]
-            for a in range(1, h):
-                first, second = value[a - 1, w - 1], value[h - a - 1, w - 1]
-                lower(own, first[:down, :across], second[a : a + down, :across], a * w)
-            for a in range(1, w):
-                first, second = value[h - 1, a - 1], value[h - 1, w - a - 1]
-                lower(own, first[:down, :across], second[:down, a : a + across], h * a)
-    return value
+            first = here[:, : w - 1, :, :across]  # left parts of width a = 1 … w − 1
+            # Right parts: of width w − a, a columns farther right; the next a is one width less and one column on.
+            second = as_strided(
+                here[:, w - 2 :, :, 1:], (groups + 1, w - 1, down, across), (counts, lefts - widths, tops, lefts), writeable=False
+            )  # fmt: skip
+            for share in range(1, groups):
+                part = here[share + 1 :, w - 1, :, :across]
+                np.minimum(part, (first[share] + second[1 : groups - share + 1]).min(axis=1), out=part)
+    return np.moveaxis(value, 0, -1)
 
 
 def rectangles(shape: tuple[int, int], present: Bools | None = None) -> Rectangles:
