@@ -219,4 +219,4 @@ def test_examples_of_the_readme_run() -> None:
 
 def test_one_group_of_everybody_is_not_offered() -> None:
     with pytest.raises(td.errors.SpecificationError, match="one of groups, alpha, beta and coarseness"):
-        td.HybridObscuring("age", distortion=1).fit(people())
+        td.HybridObscuring("age", "all", distortion=1).fit(people())

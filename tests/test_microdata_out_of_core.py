@@ -81,7 +81,7 @@ def test_columns_without_a_part_are_not_read(tmp_path: Path) -> None:
         td.HybridObscuring("age", ["q_0", "bad"], distortion=1, groups=2).fit(table)
     assert "canary" not in str(found.value) and "withheld" in str(found.value)
     with pytest.raises(EngineError):
-        td.HybridObscuring("age", distortion=1, groups=2).fit(table)  # all other columns, this one too
+        td.HybridObscuring("age", "all", distortion=1, groups=2).fit(table)  # all other columns, this one too
     with pytest.raises(SpecificationError, match="no column 'q_9'"):
         td.HybridObscuring("age", ["q_9"], distortion=1, groups=2).fit(table)
 

@@ -559,7 +559,7 @@ SPECS = [
     asked(["age", "job"], ["hours"], k=5, l="1.5", variety="entropy", coarseness="0.25"),
     asked(quasi_identifiers=["region"], class_size=30, publish="prototypes", invariant=True, donors=1),
     Hybrid("job", {"prefix": "h"}, distortion="0.123456789", alpha=100, beta=3, generalise="tree", budget="group"),
-    Hybrid("age", distortion="1/3", groups=2, metric="euclidean", method="alternating", clusters=7),
+    Hybrid("age", "all", distortion="1/3", groups=2, metric="euclidean", method="alternating", clusters=7),
 ]  # fmt: skip
 
 

@@ -30,4 +30,6 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="session")
 def fitted(table: pa.Table) -> td.HybridObscuring:
-    return td.HybridObscuring("age", distortion=0.2, groups=3, k=60, l=2, clusters=6, donors=3).fit(table)
+    return td.HybridObscuring("age", "all", distortion=0.2, groups=3, k=60, l=2, clusters=6, donors=3).fit(
+        table
+    )

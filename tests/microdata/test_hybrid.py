@@ -29,7 +29,7 @@ def asked(**more: Any) -> td.HybridObscuring:
         "clusters": 6,
         "donors": 3,
     } | more
-    return td.HybridObscuring("age", **told)
+    return td.HybridObscuring(**({"private": "age", "insensitive": "all"} | told))
 
 
 def rows_of(table: pa.Table, names: list[str]) -> list[tuple[Any, ...]]:
@@ -268,6 +268,7 @@ def test_hierarchies_and_maps() -> None:
         ({"insensitive": {"prefix": "zz"}}, "no column begins with 'zz'"),
         ({"insensitive": ["q_0", "age"]}, "has another part already"),
         ({"insensitive": ["q_99"]}, "q_99"),
+        ({"insensitive": None}, "name the columns that are exchanged"),
     ],
     ids=lambda v: str(v)[:20] if isinstance(v, str) else next(iter(v)),
 )
@@ -278,7 +279,7 @@ def test_settings_that_do_not_fit_are_named(more: dict[str, Any], text: str, tab
 
 def test_a_private_column_that_is_missing_or_constant_is_named(table: pa.Table) -> None:
     with pytest.raises(SpecificationError, match="no column 'income'"):
-        td.HybridObscuring("income", distortion=0.2, groups=2).fit(table)
+        td.HybridObscuring("income", "all", distortion=0.2, groups=2).fit(table)
     constant = table.set_column(0, "age", pa.array([30] * table.num_rows))
     with pytest.raises(SpecificationError, match="one value only"):
         asked().fit(constant)

@@ -32,8 +32,7 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         private, insensitive, distortion, k, l, alpha, beta, variety, groups, coarseness, metric, clusters, method, budget, invariant,
-            publish, donors, quasi_identifiers, class_size, generalise: see ``Hybrid``. ``insensitive`` left out: every column
-            that has no other part.
+            publish, donors, quasi_identifiers, class_size, generalise: see ``Hybrid``.
         hierarchy: of private categories, by column: a mapping from each value and node to the node above it.
         map_width: the private column holds cells of a map, numbered row by row, of so many columns.
 
@@ -61,7 +60,7 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         private: str | Sequence[str] = (),
-        insensitive: Sequence[str] | Mapping[str, str] | None = None,
+        insensitive: str | Sequence[str] | Mapping[str, str] | None = None,
         *,
         distortion: Any = None,
         k: Any = 2,

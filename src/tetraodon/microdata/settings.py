@@ -19,6 +19,7 @@ METHODS = ("optimal", "alternating")
 METRICS = ("gower", "jensen-shannon", "euclidean", "hamming")
 BUDGETS = ("shared", "group")
 PUBLISHED = ("donors", "prototypes")
+ALL = "all"
 SHAPES = ("auto", "intervals", "tree", "rectangles", "curve", "correspondence")
 KEYS = (
     "private", "insensitive", "k", "l", "alpha", "beta", "variety", "groups", "coarseness", "distortion", "metric", "clusters",
@@ -36,8 +37,8 @@ class Hybrid(Query):
 
     Args:
         private: the column that is generalised; a list of names for several, whose joint value is then the secret.
-        insensitive: the columns that are exchanged, as a list of names or as {"prefix": "q_"}; all that have no other part
-            unless told otherwise.
+        insensitive: the columns that are exchanged, as a list of names or as {"prefix": "q_"}; "all" for all that have no other
+            part. Their values leave as they are, in other rows, ids and names too, so that they have to be named.
         distortion: the largest expected distance between a row's columns and what is published in their place.
         k, alpha: rows of a group, at least and at most (uniqueness); without ``alpha`` there is no upper end.
         l, beta: values of the private column in a group, at least and at most (variety).
@@ -87,7 +88,7 @@ class Hybrid(Query):
     def __init__(
         self,
         private: str | Sequence[str],
-        insensitive: Sequence[str] | Mapping[str, str] | None = None,
+        insensitive: str | Sequence[str] | Mapping[str, str] | None = None,
         *,
         distortion: Any = None,
         k: Any = 2,
@@ -245,10 +246,8 @@ def _changed(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     }  # fmt: skip
     found = []
     for key, value in given.items():
-        if key == "insensitive" and value is None:
-            continue
         if key in ("private", "quasi_identifiers") or (
-            key == "insensitive" and not isinstance(value, Mapping)
+            key == "insensitive" and value != ALL and not isinstance(value, Mapping)
         ):
             value = (value,) if isinstance(value, str) else tuple(value)
         if isinstance(value, Mapping):
@@ -268,8 +267,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, str)) or value is None else str(value)
 
 
-def _insensitive(told: Sequence[str] | Mapping[str, str] | None) -> tuple[tuple[str, ...], str | None]:
+def _insensitive(told: str | Sequence[str] | Mapping[str, str] | None) -> tuple[tuple[str, ...], str | None]:
     if told is None:
+        raise SpecificationError(
+            'hybrid.insensitive: is missing; name the columns that are exchanged, whose values leave as they are ("all" for all others).'
+        )
+    if isinstance(told, str) and told == ALL:
         return (), ""
     if isinstance(told, tuple) and len(told) == 1 and isinstance(told[0], tuple):
         told = dict([told[0]])
