@@ -42,6 +42,7 @@ from .requests import (
     release_loss,
     total_loss,
 )
+from .rows.floor import drawn_after
 from .rows.lasting import charged_already, charged_once, mark_of
 from .rows.planning import RowPlan
 from .rows.query import Rows
@@ -276,7 +277,10 @@ class Session:
                     strategy, joints = table
                     with charged_already(name):
                         made = strategy.finished(releases)
-                        told = drawn(self.table, made, mark_of(charge))
+                        if made.has_floor:
+                            made, told, joints = drawn_after(self.table, made)
+                        else:
+                            told = drawn(self.table, made, mark_of(charge))
                     shown = p.request.publishes_evidence
                     used = {n: releases[n] for n in made.needs}
                     more = tuple(str(d) for d in charge.disclosures if d not in made.disclosed())

@@ -24,6 +24,7 @@ _HOME = {
     "curve": "leaking",
     "blahut_arimoto": "rate",
     "LearnedChannel": "learned",
+    "LearnedNoise": "learned_noise",
     "learn": "learned",
     "privic": "rounds",
     "estimate": "estimates",

@@ -13,7 +13,7 @@ the random order takes 16 bytes more (benchmarks/channels/apply.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,6 +99,19 @@ class Lasting:
     mark: str = ""
 
 
+@dataclass(frozen=True)
+class Second:
+    """What is done to the outputs of all rows before they leave, such as a channel that is learned from them.
+
+    Attributes:
+        beside: attributes of which it sees the cell of every row besides; they do not leave.
+        run: takes the outputs of each target and those cells, and gives other outputs of each target, row by row.
+    """
+
+    beside: tuple[str, ...]
+    run: Callable[[Sequence[NDArray[Any]], Sequence[NDArray[Any]]], Sequence[NDArray[Any]]]
+
+
 def apply(
     channel: Channel, source: object, on: Mapping[str, str] | None = None, keep: Sequence[str] = ()
 ) -> pyarrow.Table:
@@ -156,6 +169,7 @@ def applied(
     keep: Sequence[str] = (),
     lasting: Lasting | None = None,
     shown: Sequence[str] = (),
+    second: Second | None = None,
 ) -> pyarrow.Table:
     """The rows of a table, each target's values replaced by independent draws of its channel; rows shuffled.
 
@@ -165,6 +179,7 @@ def applied(
         keep: columns of the source, declared or not, that leave as they are.
         lasting: give each id one answer for the whole epoch, whatever its rows hold; see ``permanent``.
         shown: attributes that leave unchanged, as the values of their declared cells, so that none that is not declared can.
+        second: what is done to the outputs of all rows; it goes without ``lasting``.
     Returns:
         The targets' columns (a ``Point``'s two, as the middle of the output's cell; a number's middle; whole numbers where
         cells are single ones; a category's text), null for ``missing``, then the columns shown in the same way, then the kept
@@ -176,7 +191,7 @@ def applied(
     """
     outputs = _checked(table, targets, keep, lasting, shown)
     try:
-        return _applied(table, targets, keep, lasting, shown, outputs)
+        return _applied(table, targets, keep, lasting, shown, second, outputs)
     except BaseException as error:
         # Frames further in hold private rows, which tools that record local variables would show.
         error.__cause__ = error.__context__ = None
@@ -189,12 +204,17 @@ def _applied(
     keep: Sequence[str],
     lasting: Lasting | None,
     shown: Sequence[str],
+    second: Second | None,
     outputs: Sequence[Sequence[Output]],
 ) -> pyarrow.Table:
-    names = [*(name for target in targets for name in target.names), *shown]
+    beside = () if second is None else second.beside
+    names = dict.fromkeys([*(name for target in targets for name in target.names), *shown, *beside])
     read = table.rows(*names, keep=keep, ident=None if lasting is None else lasting.ident)
-    run = _Run(table.domain.select(*names), tuple(targets), tuple(shown))
+    run = _Run(table.domain.select(*names), tuple(targets), (*shown, *beside))
     cells, kept = _drawn(run, read, len(keep)) if lasting is None else _lasting(run, read, len(keep), lasting)
+    if second is not None:
+        count, left = len(targets), len(cells) - len(beside)
+        cells = [*second.run(cells[:count], cells[left:]), *cells[count:left]]
     order = [np.arange(len(cells[0]))] if keep else []
     cells = shuffled(*cells, *order)
     columns: dict[str, Any] = {}

@@ -11,13 +11,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from ..errors import DataError, Refused, SpecificationError, Unsupported
+from ..errors import DataError, Refused, SpecificationError
 from .archives import DAMAGED, no_such, read, write
 from .geometry import Floats
+from .learned_noise import LearnedNoise, learned_noise
+from .learning.asked import MOST_OUTPUTS as MOST_OUTPUTS
+from .learning.asked import UNIT, Asked, Others, generator_of, installed, outputs_of, positive, rules_of
 from .learning.atoms import Atoms, told
 from .learning.bounding import Bounded, bounded
 from .learning.drawing import drawn
@@ -32,10 +35,10 @@ from .priors import SOURCES
 if TYPE_CHECKING:
     from ..domain import Domain
     from .channel import Channel
+    from .learning.judged import Judged
 
 FORMAT = 1
 CLASSIFIER_STEPS = 600
-MOST_OUTPUTS = 1024
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,6 +126,31 @@ class LearnedChannel:
     ) -> float:
         """Expected distance from value to output, of these rows, in the values' unit."""
         return self._length(told(self.atoms, self._samples(secrets, values, weights, prior)).distortion)
+
+    def judge(
+        self,
+        secrets: object,
+        values: object,
+        *,
+        weights: object = None,
+        prior: Any = "equal",
+        rng: np.random.Generator | None = None,
+        **settings: Any,
+    ) -> Judged:
+        """What fresh attackers find out from fresh outputs of rows that it was not learned from, beside noise of equal distortion.
+
+        Args:
+            rng: for attackers and comparisons; outputs are drawn as for a release.
+            settings: ``draws``, ``cells``, ``level``, ``beside``, ``grid``, ``called``, see ``learning.judging.judge``.
+
+        Raises:
+            SpecificationError: arguments of the wrong kind or shape.
+            DataError: values that are no finite numbers, secrets that are missing or have one row.
+        """
+        from .learning.judging import judge
+
+        told = {"weights": weights, "prior": prior, "rng": rng, "metric": self.atoms.metric, **settings}
+        return judge(self, secrets, values, **told)
 
     def channel(self, domain: Domain) -> Channel:
         """The same channel on declared cells: from each cell's middle to the cells that hold the output points.
@@ -214,6 +242,24 @@ class LearnedChannel:
         return f"LearnedChannel({axes} dimensions → {len(self.atoms.points)} points{fitted})"
 
 
+@overload
+def learn(
+    secrets: object,
+    values: object,
+    *,
+    distortion: float,
+    generator: Literal["noise"],
+    **others: Unpack[Others],
+) -> LearnedNoise: ...
+@overload
+def learn(
+    secrets: object,
+    values: object,
+    *,
+    distortion: float,
+    generator: Literal["atoms"] = "atoms",
+    **others: Unpack[Others],
+) -> LearnedChannel: ...
 def learn(
     secrets: object,
     values: object,
@@ -228,16 +274,27 @@ def learn(
     steps: int = 400,
     bound: bool = True,
     source: str = "private",
-    seed: int = 0,
+    rng: np.random.Generator | None = None,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     max_seconds: float | None = None,
-) -> LearnedChannel:
+    generator: str = "atoms",
+    objective: str = "posterior",
+    rounds: int = 150,
+    patience: int = 60,
+    alpha: float | None = None,
+    beta: float = 2.0,
+    noise: float | None = None,
+    batch: int | None = None,
+) -> LearnedChannel | LearnedNoise:
     """A channel that hides which secret a value belongs to as well as a stated distortion allows.
 
     min I(secret; output) with E d(value, output) ≤ ``distortion``, over channels with finitely many output points that are
     learned too (see ``learning.atoms`` for their form). It starts from the exact optimum for a few hundred rows and goes on by
     gradient steps on the leakage of all of them, which for finitely many outputs needs no adversary to be known.
+
+    With ``generator="noise"`` outputs lie anywhere: values with noise of a law that is learned in a game against a classifier, the
+    paper's way (``learning.game``). What that leaks is only bounded from below, and is more than atoms leak at a tight budget.
 
     Args:
         secrets: of each row; numbers or texts.
@@ -253,46 +310,45 @@ def learn(
         steps: of training.
         bound: whether to work out what no channel leaks less than; takes seconds.
         source: where the rows come from: "private", "disjoint" (other persons) or "public".
-        seed: of training alone. What a release draws has no seed.
+        rng: of training alone, the same one by default, so that the same rows give the same channel. A release draws by none.
         progress: show a line with leakage, distortion and bound. Private figures, on standard error.
         checkpoint: a private file to go on from after an interruption.
         max_seconds: end training early, with what is best so far.
+        generator: "atoms" or "noise". ``outputs`` and ``steps`` are of atoms, all that follows is of noise.
+        objective: "posterior", or "paper" for its TᵗQ estimate, see ``learning.stakes``.
+        rounds: of the game, at most; ``patience`` of them in a row without a better generator end it.
+        alpha, beta: weights of distance, by default 1 for "paper" and 0.03 for "posterior", and of information.
+        noise: mean length of the Laplace noise at the start, in the unit of ``values``; by default its distortion is the budget.
+        batch: rows of a step; by default as many as make the estimate steady.
 
     Raises:
         SpecificationError: arguments of the wrong kind or shape.
         DataError: values or secrets that are missing.
         Refused: so few points cannot keep the distortion.
         Unsupported: the extra is not installed.
+
     Source: derived, docs/learned.md; the problem is that of Romanelli, Chatzikokolakis, Palamidessi 2020.
     """
-    budget = _positive(distortion, "distortion")
-    if metric not in METRICS:
-        raise SpecificationError(f"learn.metric: one of {', '.join(METRICS)}.")
-    if not 0 <= held_out < 1 or not 0.5 <= confidence < 1:
-        raise SpecificationError(
-            "learn.held_out: a share from 0 to below 1; confidence: from 0.5 to below 1."
-        )
-    for name, number in (("outputs", outputs), ("steps", steps)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise SpecificationError(f"learn.{name}: a whole number of at least 1.")
-    if outputs > MOST_OUTPUTS:
-        raise SpecificationError(f"learn.outputs: at most {MOST_OUTPUTS:,}.")
-    if source not in SOURCES[1:]:
-        raise SpecificationError("learn.source: 'public', 'released', 'disjoint' or 'private'.")
-    _installed()
+    budget = positive(distortion, "distortion", UNIT)
+    asked = Asked(budget, metric, held_out, confidence, source, bound, progress, max_seconds)
+    generator_of(generator, objective)
+    outputs_of(outputs, steps)
+    rules = rules_of(objective, rounds, patience, alpha, beta, batch)
+    installed()
     own = Samples.of(secrets, values, weights, prior)
-    unit = budget if metric != "squared" else float(np.sqrt(budget))
-    scale = Scale(own.weights @ own.values, unit)
+    chance = np.random.default_rng(0) if rng is None else rng
+    if generator == "noise":
+        return learned_noise(own, asked, rules, noise, chance, checkpoint)
+    scale = Scale(own.weights @ own.values, asked.unit)
     every = _scaled(own, scale)
     settings = {
         "distortion": budget, "metric": metric, "outputs": outputs, "held_out": held_out, "confidence": confidence,
-        "steps": steps, "seed": seed,
+        "steps": steps,
     }  # fmt: skip
-    rng = np.random.default_rng(seed)
-    kept = None if checkpoint is None else Checkpoint.of(checkpoint, every, settings)
-    atoms, parts, looks, floor = _trained(
-        every, metric, outputs, held_out, confidence, steps, bound, rng, progress, kept, max_seconds
-    )
+    kept = None
+    if checkpoint is not None:
+        kept = Checkpoint.of(checkpoint, every, [settings, chance.bit_generator.state])
+    atoms, parts, looks, floor = _trained(every, asked, outputs, steps, chance, kept)
     found = told(atoms, every)
     made = LearnedChannel(
         atoms, scale, own.names, budget, source, max(float(information(found.joint)) / LN2, 0.0), 0.0,
@@ -304,28 +360,24 @@ def learn(
 
 def _trained(
     every: Samples,
-    metric: str,
+    asked: Asked,
     outputs: int,
-    held_out: float,
-    confidence: float,
     steps: int,
-    bound: bool,
     rng: np.random.Generator,
-    progress: bool,
     checkpoint: Checkpoint | None,
-    max_seconds: float | None,
 ) -> tuple[Atoms, tuple[Samples, Samples], list[Look], Bounded | None]:
     from .learning import training
 
-    stop = clock(max_seconds)
+    metric, held_out = asked.metric, asked.held_out
+    stop = clock(asked.max_seconds)
     share = max(held_out, 1 - training.MOST / every.rows) if held_out else 0.0
     train, fresh = every.split(share, rng) if held_out else (every, every)
-    errors = NormalDist().inv_cdf(confidence) if held_out else 0.0
+    errors = NormalDist().inv_cdf(asked.confidence) if held_out else 0.0
     begun = start(train, 1.0, metric, outputs, rng)
-    floor = bounded(every, 1.0, metric, begun.points, rng) if bound else None
+    floor = bounded(every, 1.0, metric, begun.points, rng) if asked.bound else None
     atoms = training.first(begun, train, training.classifier(train, CLASSIFIER_STEPS, rng), metric)
     limit = max(1 - errors * told(atoms, fresh).error, 0.5)
-    tell = bar(steps, None if floor is None else floor.bits) if progress else quiet
+    tell = bar(steps, None if floor is None else floor.bits) if asked.progress else quiet
     atoms, looks = training.refined(
         atoms, begun.multiplier, limit, train, fresh, steps, rng, tell, stop, checkpoint
     )
@@ -340,23 +392,3 @@ def _trained(
 
 def _scaled(samples: Samples, scale: Scale) -> Samples:
     return Samples(samples.names, samples.secrets, scale.to(samples.values), samples.weights)
-
-
-def _positive(told: object, key: str) -> float:
-    number = float(told) if isinstance(told, int | float | np.number) and not isinstance(told, bool) else -1.0
-    if not 0 < number < 1e100:
-        raise SpecificationError(
-            f"learn.{key}: a number above 0, in the unit of the values; with 0 they would leave as they are."
-        )
-    return number
-
-
-def _installed() -> None:
-    try:
-        import jax  # noqa: F401
-        import optax  # noqa: F401
-    except ImportError:
-        raise Unsupported(
-            "channels.learn: needs the extra 'learn': pip install 'tetraodon[learn]'. Channels that were learned elsewhere are read and "
-            "applied without it, and channels.least_leaking needs no extra."
-        ) from None

@@ -25,6 +25,15 @@ SOURCES = {
     "released": "Answers that were released before, and charged.",
     "private": "These very rows: its probabilities depend on all of them.",
 }
+AFTER_FLOOR = (
+    "What the first step let out of these rows, which is charged, and an attribute that no secret of the policy changes; whatever is "
+    "learned from these is post-processing."
+)
+LEFT_OUT = " (its figures; not the counts behind them)"
+LEARNED = (
+    "The channel of {names} was learned from these very rows: a network was trained on all of them, so what comes out for one row "
+    "depends on all others, and the channel itself is a fact about them."
+)
 MEANS = (
     "found for one attacker, who knows how often each secret goes with each value and sees one row, on these rows "
     "alone. It bounds no other attacker and no other knowledge."
@@ -86,6 +95,8 @@ def _over(prior: str) -> str:
 def no_bound(entry: RowRelease) -> str:
     """Why nothing is proved of a measured release."""
     names = [n for channel in entry.channels if channel.is_private for n in channel.attributes]
+    if any(channel.is_private and channel.kind == "learned" for channel in entry.channels):
+        return LEARNED.format(names=safe(listed(names, 6)))
     if names:
         return f"The channel of {safe(listed(names, 6))} was computed from these very rows, so what comes out depends on all of them."
     return "Its channel keeps no ε that this policy would count."
@@ -246,7 +257,10 @@ def _kept(entry: RowRelease) -> str:
 def _channel(seen: Reported) -> list[tuple[str, str]]:
     """What holds for one channel."""
     channel = seen.channel
-    rows = [("Channel", safe(f"{channel.name}{_asked(channel)}.")), ("Made from", SOURCES[channel.source])]
+    made = (
+        AFTER_FLOOR if channel.kind == "learned" and channel.source == "released" else SOURCES[channel.source]
+    )
+    rows = [("Channel", safe(f"{channel.name}{_asked(channel)}.")), ("Made from", made)]
     evidence = channel.evidence
     if evidence is not None:
         rows.append(("Comes out", f"{evidence.used_outputs:,} of {counted(channel.cells, 'cell')}."))
@@ -264,7 +278,8 @@ def _channel(seen: Reported) -> list[tuple[str, str]]:
         rows.append(
             (
                 "Saved as",
-                f"<code>{safe(channel.file)}</code>: law and certificate, for <code>tetraodon.Channel.load</code>.",
+                f"<code>{safe(channel.file)}</code>: law and certificate{LEFT_OUT if channel.kind == 'learned' else ''}, for "
+                "<code>tetraodon.Channel.load</code>.",
             )
         )
     return rows

@@ -67,7 +67,8 @@ class Shades:
         return exactly(amount) if self.is_whole else f"{self._bare(amount)} %"
 
     def _bare(self, share: float) -> str:
-        return f"{100 * share:.{self._digits}g}"
+        digits = self._digits if share < 0.995 else max(self._digits, 3)  # 100, not 1e+02
+        return f"{100 * share:.{digits}g}"
 
     @cached_property
     def _digits(self) -> int:

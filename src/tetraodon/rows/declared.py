@@ -22,11 +22,14 @@ from ..metrics import Discrete, Metric, metric_from_spec
 from ..phrases import Frozen, named, thawed
 from ..reading import kind_of, table
 from ..secrets import Secrets
+from .learned import KEYS as LEARNED
+from .learned import check_fits, check_options, learned
 
 BY_FORMULA = ("planar-geometric", "planar-laplace", "exponential", "randomised-response", "tight-constraints")
 FITTED = ("least-distortion", "least-leaking")
-KINDS = (*BY_FORMULA, *FITTED, "file")
+KINDS = (*BY_FORMULA, *FITTED, "learned", "file")
 KEYS = {
+    "learned": LEARNED,
     "least-distortion": ("prior", "metric", "source", "remap"),
     "least-leaking": ("secret", "distortion", "prior", "metric", "source", "leakage", "tolerance", "seconds"),
     "file": ("path", "remap"),
@@ -77,13 +80,25 @@ class Declared:
     @property
     def is_of_rows(self) -> bool:
         """Whether it is fitted on the joint counts of the very rows that it is applied to."""
-        return self.kind == "least-leaking" and "prior" not in self.told
+        return self.has_joint and self.floor is None
+
+    @property
+    def has_joint(self) -> bool:
+        """Whether it is fitted on joint counts: of the rows, or of what a floor let out of them."""
+        return self.kind == "learned" or (self.kind == "least-leaking" and "prior" not in self.told)
+
+    @property
+    def floor(self) -> Any:
+        """What every row goes through before a channel is learned from the outcome; None for nothing."""
+        return self.told.get("floor")
 
     @property
     def source(self) -> str:
         """Where what shapes it comes from, as far as the declaration tells."""
         told = self.told
         found = []
+        if self.kind == "learned":
+            return "private" if self.floor is None else "released"
         if self.kind in FITTED:
             found.append("private" if self.is_of_rows else _source(told.get("prior"), told.get("source")))
         remap = self._remap
@@ -103,24 +118,28 @@ class Declared:
 
         Raises:
             SpecificationError: a secret that is no attribute or is replaced itself, a distance in another unit.
+            Unsupported: a channel to be learned, and the extra for it is not installed, or there are too many cells.
         """
         for metric in (self.told.get("metric"), self._remap.get("metric")):
             found = _metric(metric)
             if found is not None:
                 first = np.zeros(1, dtype=np.int64)
                 Geometry(domain).between(found, first, first)
-        if self.kind != "least-leaking":
+        if self.kind not in ("least-leaking", "learned"):
             return
         _length(self.told["distortion"], domain)
-        if self.is_of_rows:
+        if self.has_joint:
             secret = self.told["secret"]
             if not isinstance(secret, str):
                 raise SpecificationError(f"channel.secret: the name of an attribute, not {kind_of(secret)}.")
             whole.attribute(secret, "channel.secret")
             if secret in domain:
                 raise SpecificationError(
-                    f"channel.secret: {secret!r} is replaced itself; name another attribute, or give prior instead."
+                    f"channel.secret: {secret!r} is replaced itself; name another attribute"
+                    f"{'' if self.kind == 'learned' else ', or give prior instead'}."
                 )
+        if self.kind == "learned":
+            check_fits(self.told, domain, whole, _metric(self.told.get("metric")))
 
     def build(
         self,
@@ -135,7 +154,7 @@ class Declared:
         Args:
             epsilon: along every edge of ``secrets``; None for none.
             answers: releases by name, for priors taken from them.
-            joint: P(secret, value), for a channel fitted on rows.
+            joint: P(secret, value), for a channel fitted on rows, or on what the floor let out of them.
 
         Raises:
             SpecificationError: options that do not fit the domain.
@@ -156,6 +175,8 @@ class Declared:
                 raise SpecificationError(
                     "channel.path: the saved channel is of another domain than these attributes."
                 )
+        elif self.kind == "learned":
+            made = learned(joint, domain, told, _metric(told.get("metric")), self.source)
         elif self.kind in BY_FORMULA:
             make = getattr(channels, self.kind.replace("-", "_"))
             made = make(domain, epsilon=epsilon, secrets=secrets)
@@ -176,6 +197,20 @@ class Declared:
             prior, source = self._prior(remap.get("prior", "uniform"), remap.get("source"), answers)
             made = made.remap(prior, _metric(remap.get("metric")), source=source)
         return made
+
+    def first(self, domain: Domain, epsilon: Fraction | None, secrets: Secrets) -> Channel:
+        """The channel of the floor: for its own ε, or else for that of the release.
+
+        Args:
+            epsilon: along every edge of ``secrets``, unless the floor states another or one for a length.
+        """
+        from ..channels.named import planar_geometric
+
+        told = self.floor if isinstance(self.floor, Mapping) else {}
+        own = told.get("epsilon", epsilon)
+        if "per" in told:
+            return planar_geometric(domain, own, told["per"])
+        return planar_geometric(domain, own, secrets=secrets)
 
     def _least_leaking(
         self,
@@ -287,6 +322,8 @@ def _check(kind: str, told: Mapping[str, Any], where: str) -> None:
         metric_from_spec(told["metric"], where)
     if kind == "file" and not isinstance(told.get("path"), str):
         raise SpecificationError(f"{where}.path: the path of a saved channel.")
+    if kind == "learned":
+        check_options(told, where)
     if kind == "least-leaking":
         if "distortion" not in told:
             raise SpecificationError(

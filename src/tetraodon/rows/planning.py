@@ -14,7 +14,7 @@ from ..release import number
 from ..sensitivity import Sensitivity
 from .declared import metric_of
 from .losses import realised
-from .strategy import RowStrategy, words_of
+from .strategy import RowStrategy, name_of
 
 MEASURED = "no proved bound: what leaks is measured on these rows alone"
 
@@ -66,16 +66,18 @@ def _channel(strategy: RowStrategy, at: int) -> dict[str, Any]:
     channel = part.channel
     told: dict[str, Any] = {
         "attributes": list(part.names),
-        "name": channel.name if channel else words_of(part.declared),
+        "name": name_of(part),
         "epsilon": None if part.epsilon is None else show(part.epsilon),
         "realised": None,
         "distortion": None,
         "unit": None,
         "is_share": False,
-        "waits": channel is None,
+        "waits": channel is None or strategy.has_floor,
     }
     if channel is None or channel.is_private:
         return told
+    if strategy.has_floor:
+        return told | {"realised": realised(channel, part.secrets)}
     metric = metric_of(part.declared, part.domain)
     told["realised"] = realised(channel, part.secrets)
     told |= {

@@ -22,6 +22,7 @@ from ..loss import Loss
 from ..policy import Policy
 from ..sensitivity import Sensitivity, Term, describe, stacked
 from .declared import Declared
+from .floor import LEARNED, check_learned, first_of, trained_on
 from .losses import (
     Part,
     check_ident,
@@ -99,18 +100,25 @@ class RowStrategy:
     @property
     def domain(self) -> Domain:
         """Of all attributes that are read."""
-        secret = [p.declared.told["secret"] for p in self.parts if p.declared and p.declared.is_of_rows]
-        return self.policy.domain.select(*self.query.attributes, *self.query.keep, *secret)
+        return self.policy.domain.select(
+            *self.query.attributes, *self.query.keep, *trained_on(self.query, False)
+        )
 
     @property
     def mechanism(self) -> Replaced:
         """The channels by name."""
-        return Replaced(tuple(p.channel.name if p.channel else words_of(p.declared) for p in self.parts))
+        return Replaced(tuple(name_of(p) for p in self.parts))
 
     @property
     def exact_terms(self) -> tuple[Term, ...]:
         """What leaves as it is."""
-        return kept_terms([*self.query.keep, *ident_attributes(self.query, self.policy)], self.policy)
+        names = [*self.query.keep, *ident_attributes(self.query, self.policy), *trained_on(self.query)]
+        return kept_terms(list(dict.fromkeys(names)), self.policy)
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether a channel is learned from what a first one let out of the rows."""
+        return bool(trained_on(self.query))
 
     @property
     def source(self) -> str:
@@ -175,6 +183,11 @@ class RowStrategy:
             f"the {name} of every person, whose ids it holds"
             for name in ident_attributes(self.query, self.policy)
         ]
+        lines += [
+            f"the {name} of the records beside what the floor let out of them, as far as a channel learned from both shows it"
+            for name in trained_on(self.query)
+            if name not in self.query.keep
+        ]
         lines += dict.fromkeys(line for part in self.parts for line in told_apart(part))
         if self.guarantee == "measured":
             lines.append(
@@ -221,6 +234,7 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
         )
     check_kept(query.keep, policy)
     _check_permanent(query, policy)
+    check_learned(query, policy, loss, guarantee)
     parts = tuple(_part(query, policy, i) for i in range(len(query.columns)))
     private = worst("none", *(source_of_part(p) for p in parts)) == "private"
     if guarantee == "measured":
@@ -229,7 +243,8 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
         none = Sensitivity(Fraction(0), None, "no proved bound: measured")
         return RowStrategy(query, policy, Loss("epsilon", Fraction(0)), made, none, (), {})
     if private:
-        raise SpecificationError(PRIVATE)
+        learned = isinstance(query.channel, Declared) and query.channel.kind == "learned"
+        raise SpecificationError(LEARNED if learned else PRIVATE)
     if loss.is_zero:
         raise SpecificationError("rows.epsilon: is missing; add it, or ask for guarantee = 'measured'.")
     if not policy.neighbourhood.is_plain and query.rows_per_person > 1:
@@ -324,6 +339,8 @@ def _part(query: Rows, policy: Policy, at: int) -> Part:
 def _made(part: Part) -> Part:
     """The part with its channel, where nothing has to be waited for."""
     declared = part.declared
+    if declared is not None and declared.floor is not None:
+        return _checked(first_of(part), part)
     if declared is None or declared.needs or declared.is_of_rows:
         return part
     return _checked(declared.build(part.domain, part.epsilon, part.secrets, {}), part)
@@ -346,11 +363,18 @@ def _check_permanent(query: Rows, policy: Policy) -> None:
     if query.permanent is None:
         return
     check_ident(query.permanent.id, policy)
-    if isinstance(query.channel, Declared) and (query.channel.needs or query.channel.is_of_rows):
+    if isinstance(query.channel, Declared) and (query.channel.needs or query.channel.has_joint):
         raise Unsupported(
             "rows.permanent: needs one channel for the whole epoch, and this one is made anew each time; save it once and use "
             "kind = 'file'."
         )
+
+
+def name_of(part: Part) -> str:
+    """A part's channel in words."""
+    if part.channel is None or (part.declared is not None and part.declared.floor is not None):
+        return words_of(part.declared)
+    return part.channel.name
 
 
 def source_of_part(part: Part) -> str:
@@ -363,4 +387,6 @@ def words_of(declared: Declared | None) -> str:
     """A declared kind in words."""
     if declared is None:
         return "channel"
+    if declared.floor is not None:
+        return "planar geometric, then learned from its outputs (post-processing)"
     return declared.kind.replace("-", " ") + (", remapped" if declared.told.get("remap") else "")

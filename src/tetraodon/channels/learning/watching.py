@@ -35,17 +35,22 @@ class Look:
     held_out: float
     distortion: float
 
+    def words(self, bound: float | None) -> str:
+        """For the line that is shown."""
+        floor = "" if bound is None else f", no channel below {bound:.3f}"
+        return (
+            f"leakage {self.held_out:.3f} bits{floor}, distortion {100 * self.distortion:.1f} % of the budget"
+        )
+
 
 def bar(steps: int, bound: float | None) -> Callable[[Look], None]:
     """A line on standard error that is written over: steps, leakage, distortion, bound. Private figures, for whoever trains."""
 
     def shown(look: Look) -> None:
         done = round(WIDTH * look.step / steps)
-        floor = "" if bound is None else f", no channel below {bound:.3f}"
         end = "\n" if look.step >= steps else ""
         sys.stderr.write(
-            f"\r[{'#' * done}{'.' * (WIDTH - done)}] {look.step}/{steps} leakage {look.held_out:.3f} bits{floor}, "
-            f"distortion {100 * look.distortion:.1f} % of the budget{end}"
+            f"\r[{'#' * done}{'.' * (WIDTH - done)}] {look.step}/{steps} {look.words(bound)}{end}"
         )
         sys.stderr.flush()
 
@@ -92,8 +97,11 @@ class Checkpoint:
         write(part, spec, arrays)
         part.replace(self.path)
 
-    def load(self) -> tuple[int, list[Any], list[Look]] | None:
+    def load(self, kind: type[Any] = Look) -> tuple[int, list[Any], list[Any]] | None:
         """The state that was saved last; None where nothing was.
+
+        Args:
+            kind: of the looks that were kept.
 
         Raises:
             DataError: the file is of another training, or none.
@@ -105,5 +113,5 @@ class Checkpoint:
             raise DataError(
                 f"{self.path.name}: is the checkpoint of other rows or settings; give this training a file of its own."
             )
-        looks = [Look(int(a), float(b), float(c), float(d)) for a, b, c, d in spec["looks"]]
+        looks = [kind(int(step), *map(float, rest)) for step, *rest in spec["looks"]]
         return int(spec["step"]), [arrays[name] for name in sorted(arrays)], looks

@@ -1,0 +1,1 @@
+"""Learned channels beside noise, the paper's game and the certified optimum."""
