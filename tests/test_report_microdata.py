@@ -171,7 +171,7 @@ def test_without_evidence_nothing_private_stands_there(made: MicrodataRelease, h
 def test_what_leaves_stands_on_the_first_screen(published: Path) -> None:
     lines = {line.key: line.text for line in six(read(published))}
     assert "measured to learn stands with the release" in lines["unproved"]
-    assert "real values of real people, in rows of other people" in lines["outside"]
+    assert "real values of real people, in rows of people of the same group" in lines["outside"]
     assert lines["guarantee"].startswith("<b>Measured</b>") and "Proved" not in lines["guarantee"]
 
 

@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from contextlib import redirect_stderr
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ pytest.importorskip("jax")
 pytest.importorskip("optax")
 
 import tetraodon as td  # noqa: E402
+from tetraodon.channels import learned_noise  # noqa: E402
 from tetraodon.channels.learned_noise import LearnedNoise, at_least  # noqa: E402
 from tetraodon.channels.learning import game, noising, stakes  # noqa: E402
 from tetraodon.channels.learning.networks import fresh, standardising  # noqa: E402
@@ -43,9 +45,39 @@ def played(secrets: Any, values: Any, **changed: Any) -> LearnedNoise:
     return td.channels.learn(secrets, values, generator="noise", **(told | changed))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cheap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A short look by a small judge; what is compiled once is kept for the module."""
+    import jax
+
+    kept = {
+        "jax_compilation_cache_dir": str(tmp_path_factory.mktemp("compiled")),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in kept}
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(learned_noise, "JUDGE_STEPS", 30)
+        changed.setattr(learned_noise, "JUDGE_BATCH", 64)
+        changed.setattr(game, "CHECKED", 512)
+        for name, value in kept.items():
+            jax.config.update(name, value)
+        yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
 @lru_cache
 def small() -> LearnedNoise:
-    return played(*discs(60, 0), distortion=250.0)
+    return watched()[0]
+
+
+@lru_cache
+def watched() -> tuple[LearnedNoise, str]:
+    told = io.StringIO()
+    with redirect_stderr(told):
+        found = played(*discs(60, 0), distortion=250.0, progress=True)
+    return found, told.getvalue()
 
 
 def test_the_papers_estimate_understates_a_binary_symmetric_channel() -> None:
@@ -67,8 +99,10 @@ def test_swapped_places_cost_the_posterior_and_leave_the_papers_estimate_as_it_w
     assert swapped[0] < -3
 
 
-@pytest.mark.parametrize("objective", stakes.OBJECTIVES)
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("objective", "metric"),
+    [("posterior", "euclidean"), ("paper", "euclidean"), ("posterior", "manhattan"), ("paper", "squared")],
+)
 def test_gradients_are_those_of_finite_differences(objective: str, metric: str) -> None:
     import jax
     import jax.numpy as jnp
@@ -105,7 +139,7 @@ def test_start_noise_has_the_moments_of_its_law(axes: int) -> None:
     import jax
     import jax.numpy as jnp
 
-    count, mean = 100_000, 1.5
+    count, mean = 50_000, 1.5
     kinds = [
         spherical(np.random.default_rng(axes).random((count, needed(axes))), mean),
         np.asarray(spherical(jax.random.uniform(jax.random.key(axes), (count, needed(axes))), mean, jnp)),
@@ -150,7 +184,9 @@ def test_batches_have_every_secret_with_its_share() -> None:
     assert np.asarray(targets).mean(axis=0) == pytest.approx([0.25, 0.75], abs=1 / 400)
 
 
-def test_a_judge_is_right_about_a_channel_of_known_leakage() -> None:
+def test_a_judge_is_right_about_a_channel_of_known_leakage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned_noise, "JUDGE_STEPS", 200)
+    monkeypatch.setattr(learned_noise, "JUDGE_BATCH", 256)
     # Two secrets at 0 and 1 with Laplace noise of mean 1: an output tells ln P = |z − 1| − |z|, and I is an integral.
     own = Samples.of([0, 1] * 2000, np.tile([0.0, 1.0], 2000))
     rng = np.random.default_rng(0)
@@ -230,17 +266,19 @@ def test_a_game_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
 
 def test_the_line_tells_both_estimates() -> None:
-    told = io.StringIO()
-    with redirect_stderr(told):
-        played(*discs(20, 0), distortion=250.0, rounds=1, progress=True)
-    line = told.getvalue()
-    assert "1/1" in line
+    line = watched()[1]
+    assert "3/3" in line
     assert "by the paper's estimate" in line
     assert "of the budget" in line
 
 
 @pytest.mark.parametrize(
-    ("axes", "secrets", "metric"), [(1, 2, "manhattan"), (3, 2, "squared"), (8, 20, "manhattan")]
+    ("axes", "secrets", "metric"),
+    [
+        pytest.param(1, 2, "manhattan", marks=pytest.mark.slow),
+        pytest.param(3, 2, "squared", marks=pytest.mark.slow),
+        (8, 20, "manhattan"),
+    ],
 )
 def test_values_of_any_dimension_and_any_number_of_secrets(axes: int, secrets: int, metric: str) -> None:
     rng = np.random.default_rng(axes)
@@ -279,13 +317,21 @@ def test_values_of_another_kind_are_refused() -> None:
 
 
 @pytest.mark.slow
-def test_the_relaxed_square_leaks_next_to_nothing() -> None:
+@pytest.mark.parametrize(("objective", "most", "least"), [("posterior", 0.01, 0.735), ("paper", 0.04, 0.68)])
+def test_the_relaxed_square_leaks_next_to_nothing(
+    objective: str, most: float, least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learned_noise, "JUDGE_STEPS", 600)
+    monkeypatch.setattr(learned_noise, "JUDGE_BATCH", 1024)
+    monkeypatch.setattr(game, "CHECKED", 8192)
     found = td.channels.learn(
         *discs(2000, 0),
         distortion=270.0,
         generator="noise",
         noise=200 / np.log(2),
-        batch=1024,
+        batch=2048 if objective == "posterior" else 1024,
+        objective=objective,
+        patience=200,
         source="public",
     )
     secrets, values = discs(250_000, 9)
@@ -302,6 +348,6 @@ def test_the_relaxed_square_leaks_next_to_nothing() -> None:
     learned, scored = told
     error = 1 - scored[learned.argmax(axis=0), np.arange(cells * cells)].sum()
     bits = float(scored.ravel() @ np.log2((scored + 1e-12) / (0.25 * scored.sum(axis=0) + 1e-12)).ravel())
-    assert bits <= 0.01
-    assert error >= 0.735
-    assert found.leakage.lower <= 0.01
+    assert bits <= most
+    assert error >= least
+    assert found.leakage.lower <= most

@@ -342,7 +342,7 @@ def test_a_column_of_very_many_values_is_cut_along_runs_of_them() -> None:
 
 
 def test_shares_are_kept_where_prototypes_are_published(table: pa.Table) -> None:
-    made = asked(invariant=True, publish="prototypes").fit(table)
+    made = asked(invariant=True, publish="prototypes", donors=1).fit(table)
     for law in made.plan_.laws:
         mass = law.joint.sum(axis=0)
         assert np.array_equal(law.rows, law.columns)

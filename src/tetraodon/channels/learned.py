@@ -280,7 +280,7 @@ def learn(
     max_seconds: float | None = None,
     generator: str = "atoms",
     objective: str = "posterior",
-    rounds: int = 150,
+    rounds: int = 200,
     patience: int = 60,
     alpha: float | None = None,
     beta: float = 2.0,

@@ -70,7 +70,7 @@ class LearnedNoise:
         asked: the largest expected distance, in the values' unit.
         source: where the rows it was learned from come from (``channels.priors``).
         leakage: what a classifier trained afresh found. It bounds the leakage from below; no figure bounds it from above.
-        distortion: expected, of all rows, by fresh draws.
+        distortion: expected, of all rows (of 50,000, where there are more), by fresh draws.
         bound: no channel within the distortion leaks less about these rows; None where it was not asked for.
         history: of each round, both estimates of the leakage and the distortion.
         settings: what was asked.
@@ -243,11 +243,12 @@ def learned_noise(
     noising, looks, batch = game.play(table, rules, seed, tell, stop, kept)
     errors = NormalDist().inv_cdf(asked.confidence) if asked.held_out else 0.0
     noising = within(noising, fresh, errors, rng)
-    moves, _ = moves_of(noising, every, rng)
-    length = lengths(moves.reshape(-1, axes), asked.metric).reshape(every.rows, -1).mean(axis=1)
+    some = every.at_most(game.MOST, rng)
+    moves, _ = moves_of(noising, some, rng)
+    length = lengths(moves.reshape(-1, axes), asked.metric).reshape(some.rows, -1).mean(axis=1)
     return LearnedNoise(
         noising, scale, own.names, asked.distortion, asked.source,
-        at_least(noising, train, fresh, rng), _length(float(every.weights @ length), scale, asked.metric),
+        at_least(noising, train, fresh, rng), _length(float(some.weights @ length), scale, asked.metric),
         floor, tuple(looks), {**settings, "batch": batch},
     )  # fmt: skip
 

@@ -74,16 +74,16 @@ def first_groups(prepared: Prepared, rng: np.random.Generator) -> Ints:
     try:
         found = grouped_values(places.reshape(column.size, -1), counts, number, need, rng)
     except Refused:
-        return _narrowest(places.ravel(), counts, number, need)
+        return _narrowest(places.ravel(), counts, number, need, column.is_declared)
     # Groups of an ordered column are intervals: those of K-means from low to high, or else the narrowest that are allowed.
     order = np.argsort([np.flatnonzero(found == g).mean() for g in range(number)])
     runs = np.sort(np.argsort(order)[found])
     if need.allowed(counts, [np.flatnonzero(runs == g) for g in range(number)]).all():
         return runs
-    return _narrowest(places.ravel(), counts, number, need)
+    return _narrowest(places.ravel(), counts, number, need, column.is_declared)
 
 
-def _narrowest(places: Floats, counts: Ints, number: int, need: Requirements) -> Ints:
+def _narrowest(places: Floats, counts: Ints, number: int, need: Requirements, is_declared: bool) -> Ints:
     """Intervals with the least squared distances to their means among those that meet the requirements."""
     family = intervals(len(places))
     mass, first, second = (
@@ -94,7 +94,9 @@ def _narrowest(places: Floats, counts: Ints, number: int, need: Requirements) ->
     costs = np.where(need.allowed(counts, family.members), np.maximum(spread, 0.0), np.inf)
     best = family.best(costs, number)
     if best is None:
-        raise Refused(f"hybrid: {explain_infeasible(need, groups=number, values=len(places))}")
+        raise Refused(
+            f"hybrid: {explain_infeasible(need, groups=number, values=len(places) if is_declared else None)}"
+        )
     return group_of(family, best[1])
 
 

@@ -18,7 +18,7 @@ Kind = Literal["ordered", "tree", "grid", "plain"]
 MOST_NAMED = 12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivateColumn:
     """A private column's values and what groups they may form.
 
@@ -31,6 +31,7 @@ class PrivateColumn:
         shape: rows and columns of a "grid"; value r·columns + c is the cell of row r and column c.
         ends: of ordered numbers, how the first and the last value of an interval are written where they differ from the label
             (cells that hold more than one number).
+        is_declared: whether the values are those of a declaration, and not those that occur, whose number is private.
     """
 
     name: str
@@ -40,6 +41,7 @@ class PrivateColumn:
     parents: Mapping[str, str] | None = None
     shape: tuple[int, int] | None = None
     ends: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    is_declared: bool = False
 
     @property
     def size(self) -> int:
@@ -123,3 +125,18 @@ class Data:
         """
         grid = np.meshgrid(*members, indexing="ij")
         return np.sort(np.ravel_multi_index(tuple(g.ravel() for g in grid), self.sizes)).astype(np.int64)
+
+
+def labels_of(labels: Sequence[str]) -> list[str]:
+    """Labels that tell the groups of a column apart, whatever the values are called.
+
+    >>> labels_of(["a, b", "a, b", "c"])
+    ['a, b', 'a, b (2)', 'c']
+    """
+    found: list[str] = []
+    for label in labels:
+        own, n = label, 2
+        while own in found or (own != label and own in labels):
+            own, n = f"{label} ({n})", n + 1
+        found.append(own)
+    return found

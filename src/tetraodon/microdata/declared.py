@@ -199,13 +199,17 @@ def private_column(name: str, attribute: Attribute, generalise: str = "auto") ->
         )
     labels = tuple(attribute.label(cell) for cell in range(attribute.size))
     if isinstance(attribute, Point):
-        return PrivateColumn(name, labels, kind, numbers=places(attribute), shape=attribute.shape)
+        return PrivateColumn(
+            name, labels, kind, is_declared=True, numbers=places(attribute), shape=attribute.shape
+        )
     if kind == "tree":
         assert isinstance(attribute, Categorical)
-        return PrivateColumn(name, labels, kind, parents=dict(attribute.parents))
+        return PrivateColumn(name, labels, kind, is_declared=True, parents=dict(attribute.parents))
     if kind == "plain":
-        return PrivateColumn(name, labels, kind)
-    return PrivateColumn(name, labels, kind, numbers=numbers_of(attribute), ends=ends_of(attribute))
+        return PrivateColumn(name, labels, kind, is_declared=True)
+    return PrivateColumn(
+        name, labels, kind, is_declared=True, numbers=numbers_of(attribute), ends=ends_of(attribute)
+    )
 
 
 def _kind(attribute: Attribute, generalise: str) -> Kind:

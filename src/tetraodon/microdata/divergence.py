@@ -146,8 +146,8 @@ class Divergences:
         largest = int(sizes[sizes <= exact_up_to].max(initial=0))
         if min(shape[1] * shape[2], largest) ** 2 > MOST:
             raise SpecificationError(
-                f"divergences: {shape[1]} private values in {shape[2]} clusters are too many to compare all pairs of; "
-                "ask for fewer clusters or make the private column coarser."
+                "divergences: private values times clusters are too many to compare all pairs of; ask for fewer clusters or make the "
+                "private column coarser."
             )
         drawn = np.random.default_rng() if rng is None else rng
         return Divergences(

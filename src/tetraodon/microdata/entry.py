@@ -158,9 +158,16 @@ def _words(release: MicrodataRelease, plan: Plan) -> list[str]:
         f"{number(told['budget'])} allowed; in this draw {number(release.realised)}.",
     ]
     if plan.bound is not None and plan.gap is not None:
+        rule = (
+            f"these clusters ({'donors' if asked.published == 'donors' else 'prototypes'} by the same rule)"
+        )
+        if plan.coarse > NARROW:
+            said = f"leak less by more than {_bits(plan.gap)}, the price of coarse groups counted"
+        else:
+            said = f"leak less than {_bits(plan.bound)} (gap {_bits(plan.gap)})"
         lines.append(
-            f"{CERTIFIED}: no groups of this kind, with any exchange within the same distance, leak less than {_bits(plan.bound)} "
-            f"(gap {_bits(plan.gap)})."
+            f"{CERTIFIED}: no groups of this kind that meet these requirements, with any exchange between {rule} within the same "
+            f"distance, {said}."
         )
     return lines
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..axes import Bools, Ints
 from ..errors import Refused, SpecificationError
 from .alternating import alternate, first_groups
-from .data import Data, PrivateColumn
+from .data import Data, PrivateColumn, labels_of
 from .families import Family, Floats, intervals
 from .joint import Candidates, Found, optimal, settled
 from .merged import Merged, units_of
@@ -53,7 +53,7 @@ def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) ->
         source = np.random.default_rng() if rng is None else rng
         found, history = alternate(prepared, first_groups(prepared, source), source)
         found, _ = settled(prepared, found)
-        own = tuple(_group(data.columns[0], m, i) for i, m in enumerate(found.groups))
+        own = _groups(data.columns[0], found.groups)
         proved = (found.bound + prepared.classes) / LN2
         return Plan(
             settings, data.columns, (own,), laws_of(prepared, found), prepared, None, 0.0, history, proved
@@ -70,10 +70,7 @@ def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) ->
     if is_sampled:
         bound = None  # it was proved for the distances of other pairs
     found, cuts = _sorted(prepared, found, cuts)
-    groups = tuple(
-        tuple(_group(column, members, i) for i, members in enumerate(own))
-        for column, own in zip(data.columns, cuts, strict=True)
-    )
+    groups = tuple(_groups(column, own) for column, own in zip(data.columns, cuts, strict=True))
     classes = prepared.classes
     return Plan(
         settings,
@@ -294,6 +291,14 @@ def _sorted(
         if at is not None:
             channels += found.channels[starts[at] : starts[at + 1]]
     return replace(found, groups=tuple(groups), pieces=tuple(pieces), channels=tuple(channels)), ordered
+
+
+def _groups(column: PrivateColumn, members: Sequence[Ints]) -> tuple[Group, ...]:
+    """Groups with labels that tell them apart, whatever the values are called."""
+    found = [_group(column, own, at) for at, own in enumerate(members)]
+    return tuple(
+        replace(g, label=label) for g, label in zip(found, labels_of([g.label for g in found]), strict=True)
+    )
 
 
 def _group(column: PrivateColumn, members: Ints, at: int) -> Group:

@@ -18,6 +18,7 @@ from .drawing import Drawn
 from .plan import Plan
 from .settings import Hybrid
 
+MOST_PLACES = 100_000
 Frame = Any  # of pandas, Polars or Arrow, a dict of columns, or a table of Ibis
 BATCH = 1 << 18
 
@@ -103,6 +104,12 @@ def columns_in(
         DataError: a column with nulls, or of another type.
         SpecificationError: a hierarchy of a column that is not private.
     """
+    if hierarchy is not None and not (
+        isinstance(hierarchy, Mapping) and all(isinstance(v, Mapping) for v in hierarchy.values())
+    ):
+        raise SpecificationError(
+            "hybrid.hierarchy: for each private column a mapping from its values and nodes to the node above."
+        )
     for name in hierarchy or {}:
         if name not in names:
             raise SpecificationError(f"hybrid.hierarchy: {name!r} is no private column.")
@@ -126,7 +133,11 @@ def _column(
             return PrivateColumn(name, labels, "ordered", numbers), codes
         return _plain(name, labels, codes, parents)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        values, codes = np.unique(array.to_numpy(), return_inverse=True)
+        told = array.to_numpy()
+        # Widened, so that a number is written alike wherever it is read.
+        values, codes = np.unique(
+            told if told.dtype.kind in "iu" else told.astype(np.float64), return_inverse=True
+        )
         if not np.isfinite(values).all():
             raise DataError(f"hybrid: the private column {name!r} holds values that are no finite numbers.")
         codes = codes.astype(np.int64)
@@ -138,8 +149,8 @@ def _column(
             name, tuple(_shown(v) for v in values), "ordered", values.astype(np.float64)
         ), codes
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
-        told = np.array([_shown(v) for v in array.to_pylist()], dtype=object)
-        values, codes = np.unique(told.astype(str), return_inverse=True)
+        texts = np.array([_shown(v) for v in array.to_pylist()], dtype=object)
+        values, codes = np.unique(texts.astype(str), return_inverse=True)
         return _plain(name, tuple(values.tolist()), codes.astype(np.int64), parents)
     raise DataError(
         f"hybrid: the private column {name!r} is of a type that has no groups; numbers or texts have."
@@ -163,6 +174,10 @@ def _places(name: str, values: Any, codes: Ints, width: int) -> tuple[PrivateCol
     rows, cols = np.divmod(values.astype(np.int64), width)
     top, left = int(rows.min()), int(cols.min())
     shape = int(rows.max()) - top + 1, int(cols.max()) - left + 1
+    if shape[0] * shape[1] > MOST_PLACES:
+        raise SpecificationError(
+            f"hybrid.map_width: the map of {name!r} would have more than {MOST_PLACES:,} cells; use coarser ones."
+        )
     grid = np.stack(np.divmod(np.arange(shape[0] * shape[1]), shape[1]), axis=1)
     labels = tuple(str((r + top) * width + c + left) for r, c in grid.tolist())
     place = (rows - top) * shape[1] + cols - left
@@ -178,7 +193,7 @@ def recoded(table: pa.Table, columns: Sequence[PrivateColumn], map_width: int | 
     found = []
     for column in columns:
         array = _whole(table, column.name)
-        told = array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+        told = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
         place = {label: i for i, label in enumerate(column.labels)}
         codes = np.array([place.get(_shown(v), -1) for v in told.to_pylist()], dtype=np.int64)
         if (codes < 0).any():
@@ -230,7 +245,7 @@ def published(table: pa.Table, plan: Plan, made: Drawn, classes: Mapping[str, Se
             columns[name] = pa.array(labels[name].tolist(), type=pa.string())
         elif name in settings.insensitive:
             columns[name] = (
-                table.column(name).take(pa.array(made.donors))
+                _own_dictionary(table.column(name).take(pa.array(made.donors)))
                 if prototypes is None
                 else prototypes.column(name)
             )
@@ -239,11 +254,29 @@ def published(table: pa.Table, plan: Plan, made: Drawn, classes: Mapping[str, Se
     return pa.table(columns)
 
 
+def _own_dictionary(column: pa.ChunkedArray) -> Any:
+    """Categories as those that occur, in their order or by their letters: a source's dictionary holds others, in the order of
+    its rows."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind, plain = column.type, column.combine_chunks()
+    plain = plain.chunk(0) if isinstance(plain, pa.ChunkedArray) else plain
+    told = plain.dictionary_decode().to_pylist()
+    occurring = set(told)
+    if kind.ordered:
+        values = [v for v in plain.dictionary.to_pylist() if v in occurring]
+    else:
+        values = sorted(occurring, key=str)
+    place = {value: at for at, value in enumerate(values)}
+    index = pa.array([place[v] for v in told], pa.int32())
+    return pa.DictionaryArray.from_arrays(index, pa.array(values, kind.value_type), ordered=kind.ordered)
+
+
 def _whole(table: pa.Table, name: str) -> pa.Array:
     array = table.column(name).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], type=array.type)
-    if array.null_count:
+    if array.null_count or (pa.types.is_dictionary(array.type) and array.dictionary_decode().null_count):
         raise DataError(
             f"hybrid: the column {name!r} holds nulls; say what they are before it can be published."
         )
@@ -251,8 +284,11 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
 
 
 def _categories(array: Any) -> tuple[tuple[str, ...], Ints]:
-    labels = [str(v) for v in array.dictionary.to_pylist()]
-    codes = np.asarray(array.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    """Labels of the categories that occur, equal ones once, and codes."""
+    labels = [_shown(v) for v in array.dictionary.to_pylist()]
+    first = {label: at for at, label in reversed(list(enumerate(labels)))}
+    alike = np.array([first[label] for label in labels], dtype=np.int64)
+    codes = alike[np.asarray(array.indices.to_numpy(zero_copy_only=False), dtype=np.int64)]
     used = np.unique(codes)
     place = np.full(len(labels), -1, dtype=np.int64)
     order = used if array.type.ordered else used[np.argsort([labels[u] for u in used], kind="stable")]

@@ -168,7 +168,14 @@ class _Market:
         pieces = {i: self.pieces(i) for i in fresh}
         blocks = [p.block for own in pieces.values() for p in own or ()]
         told: Sequence[Priced | None] = (
-            with_budgets(blocks, self.budget, TOL) if lam is None else with_multipliers(blocks, lam, TOL)
+            with_multipliers(blocks, lam, TOL)
+            if lam is not None
+            else [
+                found
+                if block.least() <= self.budget * block.share
+                else None  # to the last digit, as channels will have it
+                for block, found in zip(blocks, with_budgets(blocks, self.budget, TOL), strict=True)
+            ]
         )
         at = 0
         for i, own in pieces.items():
@@ -198,6 +205,8 @@ def optimal(prepared: Prepared, candidates: Candidates, tol: float = 4e-5) -> Fo
     market = _Market(prepared, candidates)
     if prepared.settings.budget == "shared":
         return _shared_budget(market, tol)
+    if not _is_possible(market):
+        raise _none(market)
     found = _cheapest(market, None)
     made = None if found is None else _solved(market, found[0], tol)
     if found is None or made is None:
@@ -207,6 +216,8 @@ def optimal(prepared: Prepared, candidates: Candidates, tol: float = 4e-5) -> Fo
 
 def _shared_budget(market: _Market, tol: float) -> Found:
     """Multipliers of the channels of each new partition; between them, halves of what is left."""
+    if not _is_possible(market):
+        raise _none(market)
     first = _cheapest(market, None) or _nearest(market)
     best = None if first is None else _solved(market, first[0], tol)
     if first is None or best is None:
@@ -271,6 +282,8 @@ def reach(prepared: Prepared, candidates: Candidates) -> tuple[float, float]:
         Refused: no groups meet the requirements.
     """
     market = _Market(prepared, candidates)
+    if not _is_possible(market):
+        raise _none(market)
     costs = np.full(len(candidates.allowed), inf)
     for i in np.flatnonzero(candidates.allowed).tolist():
         costs[i] = market.least(i)
@@ -360,16 +373,21 @@ def _proved(found: Found, bound: float, multiplier: float) -> Found:
     return replace(found, bound=min(max(bound, 0.0), found.objective), multiplier=multiplier)
 
 
+def _is_possible(market: _Market) -> bool:
+    """Whether any partition into allowed candidates exists, before anything dear is asked of them."""
+    told = market.candidates
+    return told.family.best(np.where(told.allowed, 0.0, inf), told.number) is not None
+
+
 def _none(market: _Market) -> Refused:
     """Which stage found nothing; how far off it is stays private."""
-    told, settings = market.candidates, market.prepared.settings
-    columns = market.prepared.data.columns
-    if told.family.best(np.where(told.allowed, 0.0, inf), told.number) is None:
+    settings, columns = market.prepared.settings, market.prepared.data.columns
+    if not _is_possible(market):
         alone = len(columns) == 1
         text = explain_infeasible(
             settings.requirements,
             groups=settings.groups if alone else None,
-            values=columns[0].size if alone else None,
+            values=columns[0].size if alone and columns[0].is_declared else None,
         )
         return Refused(f"hybrid: {text}")
     each = "in every group " if settings.budget == "group" else ""

@@ -26,7 +26,7 @@ LN2 = log(2.0)
 SHARES = (0.0, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3)  # of the nearest targets in a law
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Group:
     """Values of a private column that are published as one.
 
@@ -80,8 +80,8 @@ class Plan:
         groups: of each private column.
         laws: the channels.
         prepared: what they were computed from.
-        bound: bits that no groups of these kinds, with any channels within the budget, leak less than (with the price of
-            coarseness, where there is one); None where nothing is proved of other groups: of an alternating search, of several
+        bound: bits that no groups of these kinds that meet the requirements, with any channels between these clusters within the
+            budget and the rule of donors, leak less than (with the price of coarseness, where there is one); None where nothing is proved of other groups: of an alternating search, of several
             private columns, and where distances were sampled.
         coarse: what coarseness costs, in bits.
         history: of an alternating search.

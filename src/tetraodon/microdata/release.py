@@ -20,6 +20,7 @@ from ..loss import Loss
 from ..noise import shuffled
 from ..sensitivity import Sensitivity
 from .audit import write_audit
+from .data import labels_of
 from .declared import Read, named_sides, range_label
 from .settings import Hybrid
 from .strategy import Exchanged, HybridStrategy, columns_text
@@ -160,7 +161,7 @@ def rows_of(strategy: HybridStrategy, read: Read, plan: Plan) -> Rows:
     found = drawn(plan, read.data)
     [order] = shuffled(np.arange(read.data.rows, dtype=np.int64))
     domain, columns, groups = strategy.domain, dict[str, Any](), dict[str, tuple[Published, ...]]()
-    labels = [labels_of([g.label for g in own]) for own in plan.groups]
+    labels = [[g.label for g in own] for own in plan.groups]
     for column, own, told, at in zip(plan.columns, plan.groups, labels, found.groups, strict=True):
         name = column_of(domain, column.name)
         columns[name] = _coded(at[order], told)
@@ -192,21 +193,6 @@ def column_of(domain: Domain, name: str) -> str:
     """The published column of a private attribute: the table's own, or for a place, which has two, the attribute's name."""
     attribute = domain[name]
     return name if isinstance(attribute, Point) else attribute.columns(name)[0]
-
-
-def labels_of(labels: Sequence[str]) -> list[str]:
-    """Labels that tell the groups of a column apart, whatever the values are called.
-
-    >>> labels_of(["a, b", "a, b", "c"])
-    ['a, b', 'a, b (2)', 'c']
-    """
-    found: list[str] = []
-    for label in labels:
-        own, n = label, 2
-        while own in found or (own != label and own in labels):
-            own, n = f"{label} ({n})", n + 1
-        found.append(own)
-    return found
 
 
 def _coded(places: NDArray[np.signedinteger[Any]], labels: Sequence[str]) -> Any:

@@ -20,6 +20,7 @@ METRICS = ("gower", "jensen-shannon", "euclidean", "hamming")
 BUDGETS = ("shared", "group")
 PUBLISHED = ("donors", "prototypes")
 ALL = "all"
+LARGEST = 10**100
 SHAPES = ("auto", "intervals", "tree", "rectangles", "curve", "correspondence")
 KEYS = (
     "private", "insensitive", "k", "l", "alpha", "beta", "variety", "groups", "coarseness", "distortion", "metric", "clusters",
@@ -117,11 +118,11 @@ class Hybrid(Query):
                 "hybrid.distortion: is missing; state the largest expected distance between a row and what is published for it."
             )
         limit = exact(distortion, "hybrid.distortion")
-        if limit < 0:
-            raise SpecificationError("hybrid.distortion: a number of 0 or more.")
+        if not 0 <= limit <= LARGEST:
+            raise SpecificationError("hybrid.distortion: a number from 0 to 10^100.")
         coarse = 0 if coarseness is None else exact(coarseness, "hybrid.coarseness")
-        if coarse < 0:
-            raise SpecificationError("hybrid.coarseness: a number of 0 or more.")
+        if not 0 <= coarse <= LARGEST:
+            raise SpecificationError("hybrid.coarseness: a number from 0 to 10^100.")
         if not isinstance(invariant, bool):
             raise SpecificationError(f"hybrid.invariant: true or false, not {kind_of(invariant)}.")
         with under("hybrid"):
@@ -174,9 +175,10 @@ class Hybrid(Query):
                 raise SpecificationError(
                     f"hybrid.{key}: 'alternating' does not look at it; leave it out, or use method 'optimal'."
                 )
-        if self.is_invariant and self.donors > 1 and self.published == "donors":
+        if self.is_invariant and self.donors > 1:
             raise SpecificationError(
-                "hybrid.invariant: keeps every cluster's share, small clusters too; state donors = 1 with it, or publish prototypes."
+                "hybrid.invariant: keeps every cluster's share, that of single people too, so that no number of donors can be asked for; "
+                "state donors = 1 with it, or give up invariance."
             )
         for key, names in (
             ("insensitive", self.insensitive),
@@ -300,7 +302,7 @@ def _number(value: Any, key: str) -> Any:
 
 def _whole(value: Any, key: str) -> int:
     number = exact(value, f"hybrid.{key}")
-    if number.denominator != 1 or number < 1:
+    if number.denominator != 1 or not 1 <= number <= LARGEST:
         raise SpecificationError(f"hybrid.{key}: a whole number of at least 1.")
     return int(number)
 

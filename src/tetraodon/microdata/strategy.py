@@ -130,7 +130,7 @@ class HybridStrategy:
         secret = [n for n in asked.insensitive if n not in self.policy.graph.unprotected]
         if asked.published == "donors":
             lines.append(
-                f"{_names(asked.insensitive)}: real values of real people, in rows of other people of the same group (donors)"
+                f"{_names(asked.insensitive)}: real values of real people, in rows of people of the same group, their own row included (donors)"
             )
         else:
             lines.append(f"{_names(asked.insensitive)}: typical values of clusters of people (prototypes)")

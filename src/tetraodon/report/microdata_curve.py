@@ -125,7 +125,7 @@ def _notes(evidence: MicrodataEvidence, line: Line, span: float, is_near: bool) 
             )
         else:
             notes.append(
-                f"Certified of all groups of this kind: none leak less than {number(max(evidence.bound, 0))} bits at this distance."
+                f"Certified of all groups of this kind, with these clusters: none leak less than {number(max(evidence.bound, 0))} bits at this distance."
             )
     if not is_near:
         notes.append(f"Beyond the chart: all there is to tell, {of_unit(number(told.unknown), 'bits')}.")

@@ -38,7 +38,8 @@ JUDGE = (32, 60.0)
 CLASSIFIER_RATE = 5e-3
 GENERATOR_RATE = 1e-3
 OVER = 50.0  # nats that an iterate loses for a distortion of twice the budget, when the best is chosen
-BETTER = 1e-3  # nats
+BETTER = 0.02  # of what it was, and so many nats on top: what counts as a better generator
+LEAST = 1e-5
 MEMORY = 0.99  # of the running mean of the generator's weights, a step
 
 
@@ -226,7 +227,7 @@ def play(
     size = rules.batch or steady_batch(table, rules, jax.random.fold_in(key, rules.rounds + 1))
     begun = table.begun
     total = rules.rounds * rules.generator_steps
-    rule = optax.adam(optax.cosine_decay_schedule(GENERATOR_RATE, total, 0.05))
+    rule = optax.adam(optax.cosine_decay_schedule(GENERATOR_RATE, total, 0.02))
 
     def round_of(held: Any, at: Any) -> Any:
         layers = held[0]
@@ -252,7 +253,7 @@ def play(
     state = (begun.layers, rule.init(begun.layers), begun.layers)
     kinds: Any = jax.tree.structure(state)
     looks: list[Round] = []
-    best, least, waited, first = begun.layers, np.inf, 0, 0
+    best, least, waited, first = begun.layers, float(np.finfo(float).max), 0, 0
     found = None if checkpoint is None else checkpoint.load(Round)
     if found is not None:
         first, leaves, looks = found
@@ -273,7 +274,7 @@ def play(
         tell(look)
         worth = posterior if rules.objective == "posterior" else guessed
         worth = max(worth, 0.0) + OVER * max(distortion - 1, 0.0)
-        waited = 0 if worth < least - BETTER else waited + 1
+        waited = 0 if worth < least * (1 - BETTER) - LEAST else waited + 1
         if worth <= least:  # among equals the later
             best, least = here, worth
         if checkpoint is not None:
