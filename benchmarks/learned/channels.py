@@ -109,7 +109,7 @@ def run(results: Results, group: str, with_game: bool) -> None:
             grid(results, people, budget, [on_grid(482), on_grid(241)])
     else:
         people = features(500)
-        for budget in (2.0, 4.0, 6.0):
+        for budget in (4.0, 6.0, 8.0):
             results.add(
                 people.name, budget, "spherical Laplace", *laplace(people, budget), budget, None, None
             )
