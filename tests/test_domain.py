@@ -445,8 +445,6 @@ def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("ask", "name"),
     [
-        (lambda: td.channels.learn([1], [1]), "channels.learn"),
-        (lambda: td.HybridObscuring(private="age"), "HybridObscuring"),
         (lambda: td.frontier(), "frontier"),
     ],
 )

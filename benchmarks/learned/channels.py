@@ -69,7 +69,7 @@ def game(results: Results, people: People, budget: float, objective: str, **more
     judged = made.judge(*people.truth, beside=False, rng=np.random.default_rng(0))
     found = judged.most_shown(), judged.strongest()
     results.add(
-        people.name, budget, f"game, {objective}", found[0].bits, found[1].error, made.distortion_of(*people.truth), None, cpu
+        people.name, budget, f"game, {objective}", found[0].leakage, found[1].error, made.distortion_of(*people.truth), None, cpu
     )  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def run(results: Results, group: str, with_game: bool) -> None:
             if with_game:
                 for objective in ("paper", "posterior"):
                     noise = 288.54 if group == "relaxed" else None
-                    game(results, square(1000), budget, objective, noise=noise)
+                    game(results, square(2000), budget, objective, noise=noise)
             made = learned(results, people, budget)
             if group == "square":
                 drawing(made, people, budget, results.path.parent)

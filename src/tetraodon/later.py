@@ -23,5 +23,4 @@ class _Later:
         raise Unsupported(f"{self._name}.{attribute}: not available in this version; {self._instead}")
 
 
-learn = _Later("channels.learn", "use channels.least_leaking on a grid.")
 frontier = _Later("frontier", "use Session.plan for each epsilon.")
