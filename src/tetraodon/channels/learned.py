@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from ..errors import DataError, Refused, SpecificationError
+from ..errors import Refused
 from .archives import DAMAGED, no_such, read, write
 from .geometry import Floats
 from .learned_noise import LearnedNoise, learned_noise
@@ -25,8 +25,8 @@ from .learning.atoms import Atoms, told
 from .learning.bounding import Bounded, bounded
 from .learning.drawing import drawn
 from .learning.intervals import Interval, leakage_interval
-from .learning.networks import information
-from .learning.samples import METRICS, Samples, Scale
+from .learning.networks import information, packed, unpacked
+from .learning.samples import METRICS, Samples, Scale, places_of
 from .learning.starting import start
 from .learning.watching import Checkpoint, Look, bar, clock, quiet
 from .lower_bound import LN2
@@ -177,9 +177,7 @@ class LearnedChannel:
             "history": [list(vars(look).values()) for look in self.history],
         }  # fmt: skip
         arrays = {"points": atoms.points, "offsets": atoms.offsets, "centre": self.scale.centre}
-        arrays |= {f"inputs.{i}": array for i, array in enumerate(atoms.inputs)}
-        for i, (weights, offsets) in enumerate(atoms.posterior):
-            arrays |= {f"layer.{i}.weights": weights, f"layer.{i}.offsets": offsets}
+        arrays |= packed(atoms.inputs, atoms.posterior)
         write(Path(path), spec, arrays)
 
     @staticmethod
@@ -194,11 +192,7 @@ class LearnedChannel:
         try:
             if spec["format"] != FORMAT or spec["metric"] not in METRICS or spec["source"] not in SOURCES:
                 raise ValueError
-            layers = tuple(
-                (arrays[f"layer.{i}.weights"], arrays[f"layer.{i}.offsets"])
-                for i in range(int(spec["layers"]))
-            )
-            inputs = arrays["inputs.0"], arrays["inputs.1"]
+            inputs, layers = unpacked(arrays, int(spec["layers"]))
             atoms = Atoms(
                 arrays["points"], arrays["offsets"], float(spec["sharpness"]), inputs, layers, spec["metric"]
             )
@@ -216,19 +210,7 @@ class LearnedChannel:
         return found
 
     def _values(self, values: object) -> Floats:
-        try:
-            found = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise SpecificationError("channel.values: numbers, one row for each record.") from None
-        found = found[:, None] if found.ndim == 1 else found
-        axes = self.atoms.points.shape[1]
-        if found.ndim != 2 or found.shape[1] != axes:
-            raise SpecificationError(
-                f"channel.values: numbers of {axes} dimensions, one row for each record."
-            )
-        if not np.isfinite(found).all():
-            raise DataError("channel.values: every value must be a finite number; leave such rows out.")
-        return found
+        return places_of(values, self.atoms.points.shape[1])
 
     def _samples(self, secrets: object, values: object, weights: object, prior: Any) -> Samples:
         return _scaled(Samples.of(secrets, self._values(values), weights, prior), self.scale)

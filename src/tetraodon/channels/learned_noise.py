@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DataError, SpecificationError
 from .archives import DAMAGED, no_such, read, write
 from .geometry import Floats
 from .learning import game
 from .learning.asked import Asked, positive
 from .learning.bounding import MOST_AXES, Bounded, bounded
 from .learning.intervals import mean_ends
-from .learning.networks import forward, seen, standardising
+from .learning.networks import forward, packed, seen, standardising, unpacked
 from .learning.noising import Noising, lengths, mean_for, moves_of, untrained, within
-from .learning.samples import METRICS, Samples, Scale
+from .learning.samples import METRICS, Samples, Scale, places_of
 from .learning.stakes import Rules, log_softmax
 from .learning.watching import Checkpoint, bar, clock, quiet
 from .lower_bound import LN2
@@ -149,9 +148,7 @@ class LearnedNoise:
             "bound": None if bound is None else vars(bound), "history": [list(vars(look).values()) for look in self.history],
         }  # fmt: skip
         arrays = {"centre": self.scale.centre}
-        arrays |= {f"inputs.{i}": array for i, array in enumerate(own.inputs)}
-        for i, (weights, offsets) in enumerate(own.layers):
-            arrays |= {f"layer.{i}.weights": weights, f"layer.{i}.offsets": offsets}
+        arrays |= packed(own.inputs, own.layers)
         write(Path(path), spec, arrays)
 
     @staticmethod
@@ -166,11 +163,7 @@ class LearnedNoise:
         try:
             if spec["format"] != FORMAT or spec["metric"] not in METRICS or spec["source"] not in SOURCES:
                 raise ValueError
-            layers = tuple(
-                (arrays[f"layer.{i}.weights"], arrays[f"layer.{i}.offsets"])
-                for i in range(int(spec["layers"]))
-            )
-            inputs = arrays["inputs.0"], arrays["inputs.1"]
+            inputs, layers = unpacked(arrays, int(spec["layers"]))
             noising = Noising(float(spec["mean"]), inputs, layers, spec["metric"], float(spec["factor"]))
             bound = spec["bound"]
             found = LearnedNoise(
@@ -187,17 +180,7 @@ class LearnedNoise:
         return found
 
     def _values(self, values: object) -> Floats:
-        try:
-            found = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise SpecificationError("noise.values: numbers, one row for each record.") from None
-        found = found[:, None] if found.ndim == 1 else found
-        axes = self.noising.axes
-        if found.ndim != 2 or found.shape[1] != axes:
-            raise SpecificationError(f"noise.values: numbers of {axes} dimensions, one row for each record.")
-        if not np.isfinite(found).all():
-            raise DataError("noise.values: every value must be a finite number; leave such rows out.")
-        return found
+        return places_of(values, self.noising.axes)
 
     def __repr__(self) -> str:
         fitted = ", learned from private rows" if self.is_private else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -106,3 +106,17 @@ def numbers(tree: Any) -> list[Floats]:
     if isinstance(tree, tuple | list):
         return [leaf for value in tree for leaf in numbers(value)]
     return [np.asarray(tree)]
+
+
+def packed(inputs: tuple[Floats, Floats], layers: Layers) -> dict[str, Floats]:
+    """The arrays of a network by name, as files hold them."""
+    found = {f"inputs.{i}": array for i, array in enumerate(inputs)}
+    for i, (weights, offsets) in enumerate(layers):
+        found |= {f"layer.{i}.weights": weights, f"layer.{i}.offsets": offsets}
+    return found
+
+
+def unpacked(arrays: Mapping[str, Floats], count: int) -> tuple[tuple[Floats, Floats], Layers]:
+    """Inputs and so many layers; the inverse of ``packed``."""
+    layers = tuple((arrays[f"layer.{i}.weights"], arrays[f"layer.{i}.offsets"]) for i in range(count))
+    return (arrays["inputs.0"], arrays["inputs.1"]), layers

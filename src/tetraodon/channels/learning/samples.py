@@ -165,6 +165,25 @@ def chance(number: int) -> np.random.Generator:
     return np.random.default_rng(number)
 
 
+def places_of(values: object, axes: int) -> Floats:
+    """Values that a channel of so many dimensions is applied to, shape (values, dimensions).
+
+    Raises:
+        SpecificationError: values of other dimensions.
+        DataError: values that are no finite numbers.
+    """
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SpecificationError("channel.values: numbers, one row for each record.") from None
+    found = found[:, None] if found.ndim == 1 else found
+    if found.ndim != 2 or found.shape[1] != axes:
+        raise SpecificationError(f"channel.values: numbers of {axes} dimensions, one row for each record.")
+    if not np.isfinite(found).all():
+        raise DataError("channel.values: every value must be a finite number; leave such rows out.")
+    return found
+
+
 def apart(one: Floats, other: Floats, metric: str) -> Floats:
     """Distances between all pairs, shape (ones, others).
 
