@@ -49,7 +49,7 @@ ANSWERS = frozenset(
         "files",
     ]
 )
-ROWS = frozenset(
+OF_RECORDS = frozenset(
     [
         "kind",
         "name",
@@ -62,41 +62,14 @@ ROWS = frozenset(
         "mechanism_name",
         "rows",
         "attributes",
-        "kept",
         "disclosed_exactly",
-        "per_person",
-        "permanent",
-        "channels",
         "ledger_row",
         "records",
         "files",
     ]
 )
-MICRODATA = frozenset(
-    [
-        "kind",
-        "name",
-        "title",
-        "query",
-        "guarantee",
-        "spent",
-        "cost",
-        "mechanism",
-        "mechanism_name",
-        "rows",
-        "attributes",
-        "private",
-        "exchanged",
-        "quasi_identifiers",
-        "disclosed_exactly",
-        "requirements",
-        "groups",
-        "evidence",
-        "ledger_row",
-        "records",
-        "files",
-    ]
-)
+ROWS = OF_RECORDS | {"kept", "per_person", "permanent", "channels"}
+MICRODATA = OF_RECORDS | {"private", "exchanged", "quasi_identifiers", "requirements", "groups", "evidence"}
 KEYS: Mapping[Any, frozenset[str]] = {None: ANSWERS, "rows": ROWS, "microdata": MICRODATA}
 
 
