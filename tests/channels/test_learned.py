@@ -76,6 +76,16 @@ def test_a_split_keeps_secrets_shares_and_equal_values_together() -> None:
         ({"secrets": np.array(["a", 1], dtype=object)}, SpecificationError, "all numbers, or all texts"),
         ({"weights": [1, -1]}, SpecificationError, "weights"),
         ({"weights": [0, 0]}, SpecificationError, "weights"),
+        ({"weights": "ab"}, SpecificationError, "weights"),
+        ({"weights": [1e308, 1e308], "secrets": ["a", "a"]}, SpecificationError, "one secret only"),
+        ({"secrets": ["a", float("nan")]}, DataError, "missing"),
+        ({"secrets": ["a", 1]}, SpecificationError, "all numbers, or all texts"),
+        ({"secrets": {"a": 1, "b": 2}}, SpecificationError, "secrets"),
+        ({"prior": {"a": "x", "b": 1.0}}, SpecificationError, "prior"),
+        ({"prior": np.ones(2)}, SpecificationError, "prior"),
+        ({"held_out": "half"}, SpecificationError, "held_out"),
+        ({"max_seconds": "long"}, SpecificationError, "max_seconds"),
+        ({"rng": 5}, SpecificationError, "rng"),
         ({"prior": "even"}, SpecificationError, "prior"),
         ({"prior": {"a": 1.0}}, SpecificationError, "each secret"),
         ({"distortion": 0}, SpecificationError, "above 0"),
@@ -270,3 +280,95 @@ def test_interval_ends_hold_the_truth_of_a_channel_that_tells_nothing() -> None:
     found = leakage_interval(atoms, rows, rows)
     assert found.lower == 0 and found.upper == pytest.approx(0, abs=1e-9)
     assert found.estimate / LN2 == pytest.approx(0, abs=1e-9)
+
+
+# ---------- what a review found ----------
+
+
+def test_a_value_that_goes_back_to_learning_goes_with_all_of_its_rows() -> None:
+    for seed in range(60):
+        secrets = np.repeat([0, 1], [10, 200])
+        values = np.concatenate([np.full(10, 7.0), np.arange(200.0) + 100])[:, None]
+        train, out = Samples.of(secrets, values).split(0.6, np.random.default_rng(seed))
+        assert not set(train.values.ravel()) & set(out.values.ravel())
+
+
+def test_secrets_with_few_values_held_out_are_judged_by_all_their_rows() -> None:
+    rng = np.random.default_rng(0)
+    secrets = np.repeat([0, 1, 2], [400, 20, 1])
+    whole = Samples.of(secrets, rng.normal(size=(421, 1)))
+    train, out = whole.split(0.5, rng)
+    judges = whole.told_enough(train, out)
+    count = np.bincount(judges.secrets)
+    assert count[0] == np.bincount(out.secrets)[0] and count[1] == 20 and count[2] == 1
+    assert judges.prior == pytest.approx(whole.prior)
+
+
+def test_standard_errors_are_those_of_a_sample() -> None:
+    """Of two rows the variance is their squared difference over 2, not over 4."""
+    from tetraodon.channels.learning.atoms import told
+
+    atoms = handmade([0.0], np.zeros((2, 1)))
+    rows = Samples.of([0, 0, 1, 1], [1.0, 3.0, 2.0, 2.0])
+    assert told(atoms, rows).error == pytest.approx(0.5 * np.sqrt(2.0 / 2))
+
+
+def test_outputs_are_multiples_of_a_public_length() -> None:
+    scale = Scale(np.array([1 / 3]), 90.0)
+    step = 2.0 ** np.floor(np.log2(90.0 * 2.0**-20))
+    found = scale.back(np.random.default_rng(0).normal(size=(50, 1)))
+    assert np.array_equal(found / step, np.round(found / step))
+
+
+def test_values_too_far_away_are_refused_wherever_they_come() -> None:
+    with pytest.raises(DataError, match="10\\^100"):
+        learned_by_hand().sample([1e200])
+    with pytest.raises(DataError, match="so far away"):
+        drawn(np.full((2, 3), np.nan))
+
+
+def test_a_private_channels_file_is_the_owners_alone(tmp_path: Path) -> None:
+    import os
+    import stat
+    from dataclasses import replace
+
+    def mode(path: Path) -> int:
+        return stat.S_IMODE(os.stat(path).st_mode)
+
+    private = replace(learned_by_hand(), source="private")
+    (tmp_path / "victim").write_text("theirs")
+    (tmp_path / "c.npz.part").symlink_to(tmp_path / "victim")
+    (tmp_path / "c.npz").write_text("old")
+    (tmp_path / "c.npz").chmod(0o666)
+    private.save(tmp_path / "c.npz")
+    assert mode(tmp_path / "c.npz") == 0o600 and (tmp_path / "victim").read_text() == "theirs"
+    learned_by_hand().save(tmp_path / "public.npz")
+    assert mode(tmp_path / "public.npz") & 0o600 == 0o600
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+    assert "1." not in repr(private.atoms) and "10." not in repr(private.scale)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("unit", -1.0), ("unit", "inf"), ("sharpness", -1.0), ("leakage", "nan"), ("settings", []), ("secrets", ["a"]), ("metric", "hops")],
+)  # fmt: skip
+def test_files_whose_parts_do_not_fit_are_refused(key: str, value: Any, tmp_path: Path) -> None:
+    from tetraodon.channels.archives import read, write
+
+    learned_by_hand().save(tmp_path / "c.npz")
+    spec, arrays = read(tmp_path / "c.npz", "learned channel")
+    write(tmp_path / "c.npz", {**spec, key: value}, arrays)
+    with pytest.raises(DataError, match="no learned channel"):
+        LearnedChannel.load(tmp_path / "c.npz")
+
+
+def test_checkpoints_of_another_make_are_refused(tmp_path: Path) -> None:
+    from tetraodon.channels.archives import write
+    from tetraodon.channels.learning.watching import Checkpoint
+
+    rows = Samples.of([0, 1], [0.0, 1.0])
+    held = Checkpoint.of(tmp_path / "state", rows, {})
+    for spec in ({"key": held.key}, {"key": held.key, "step": 1, "looks": [3]}):
+        write(tmp_path / "state", spec, {})
+        with pytest.raises(DataError, match="no checkpoint"):
+            held.load()

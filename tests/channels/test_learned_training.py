@@ -167,6 +167,27 @@ def test_other_dimensions(axes: int, budget: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("axes", "outputs"), [(4, 8), (5, 6), (8, 8)])
+def test_the_bound_of_many_dimensions_is_one_for_the_points_that_came_out(axes: int, outputs: int) -> None:
+    rng = np.random.default_rng(axes)
+    secrets = np.repeat([0, 1, 2], 40)
+    values = rng.normal(size=(120, axes)) + 1.5 * rng.normal(size=(3, axes))[secrets]
+    made = td.channels.learn(
+        secrets, values, distortion=0.9 * np.sqrt(axes) + 1, outputs=outputs, steps=60, held_out=0
+    )
+    assert made.bound is not None and made.bound.outputs == "points"
+    assert made.bound.bits <= made.leakage + 1e-6
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_rows_held_out_where_there_are_none() -> None:
+    made = td.channels.learn(
+        [0, 1, 2], [[0.0], [1.0], [5.0]], distortion=2.0, outputs=3, steps=10, bound=False
+    )
+    assert made.interval is None and made.distortion <= 2
+
+
+@pytest.mark.slow
 def test_columns_that_are_constant_huge_or_far_away() -> None:
     secrets, values = discs(60, 0)
     flat = np.column_stack([values, np.full(len(values), 7.0)])

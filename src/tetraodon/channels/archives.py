@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,21 +16,39 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, OutputError
 
-DAMAGED = (ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError, zipfile.BadZipFile)
+DAMAGED = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
-def write(path: Path, told: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a JSON-ready description and arrays by name.
+def write(
+    path: Path, told: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, is_private: bool = False
+) -> None:
+    """Write a JSON-ready description and arrays by name, whole or not at all.
+
+    Args:
+        is_private: let nobody but the owner read the file, whatever stood there before.
 
     Raises:
         OutputError: the file cannot be written.
     """
     text = json.dumps(told, ensure_ascii=False, sort_keys=True, default=str).encode()
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            _put(file, "spec", np.frombuffer(text, dtype=np.uint8))
-            for name, array in sorted(arrays.items()):
-                _put(file, name, array)
+        # A fresh file of its own beside it: no file or link of that name is written through.
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        part = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as raw, zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as file:
+                _put(file, "spec", np.frombuffer(text, dtype=np.uint8))
+                for key, array in sorted(arrays.items()):
+                    _put(file, key, array)
+            if not is_private:
+                part.chmod(0o666 & ~_masked())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise OutputError(f"{path.name}: cannot be written ({error.strerror}).") from None
 
@@ -54,6 +75,13 @@ def read(path: Path, kind: str) -> tuple[Any, dict[str, NDArray[Any]]]:
 def no_such(name: str, kind: str) -> DataError:
     """The error of a file that holds something else, or is damaged."""
     return DataError(f"{name}: is no {kind} that save wrote, or is damaged.")
+
+
+def _masked() -> int:
+    """The bits that this process takes from the mode of new files."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _put(file: zipfile.ZipFile, name: str, array: NDArray[Any]) -> None:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from ..errors import Refused
+from ..errors import Refused, SpecificationError
 from .archives import DAMAGED, no_such, read, write
 from .geometry import Floats
 from .learned_noise import LearnedNoise, learned_noise
 from .learning.asked import MOST_OUTPUTS as MOST_OUTPUTS
 from .learning.asked import UNIT, Asked, Others, generator_of, installed, outputs_of, positive, rules_of
 from .learning.atoms import Atoms, told
-from .learning.bounding import Bounded, bounded
+from .learning.bounding import MOST_AXES, Bounded, bounded
 from .learning.drawing import drawn
 from .learning.intervals import Interval, leakage_interval
 from .learning.networks import information, packed, unpacked
@@ -57,7 +57,8 @@ class LearnedChannel:
         leakage: bits that its outputs tell of the secret, of the rows it was learned from and those held out together.
         distortion: expected, of the same rows.
         interval: one-sided bounds on the leakage from the rows held out alone; None where none were.
-        bound: no channel within the distortion leaks less about these rows; None where it was not asked for.
+        bound: no channel within the distortion leaks less about these rows (in more than three dimensions: none with the same output
+            points); None where it was not asked for.
         history: what training looked like.
         settings: what was asked.
     """
@@ -153,7 +154,8 @@ class LearnedChannel:
         return judge(self, secrets, values, **told)
 
     def channel(self, domain: Domain) -> Channel:
-        """The same channel on declared cells: from each cell's middle to the cells that hold the output points.
+        """The same channel on declared cells: from each cell's middle to the cells that hold the output points. The values that it
+        was learned from were in the domain's own lengths (metres from the low corner, of a place in degrees).
 
         Raises:
             SpecificationError: a domain that is not one place, or as many numbers as the values have dimensions.
@@ -178,7 +180,7 @@ class LearnedChannel:
         }  # fmt: skip
         arrays = {"points": atoms.points, "offsets": atoms.offsets, "centre": self.scale.centre}
         arrays |= packed(atoms.inputs, atoms.posterior)
-        write(Path(path), spec, arrays)
+        write(Path(path), spec, arrays, is_private=self.is_private)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> LearnedChannel:
@@ -203,8 +205,7 @@ class LearnedChannel:
                 None if interval is None else Interval(**interval), None if bound is None else Bounded(**bound),
                 tuple(Look(int(s), float(a), float(b), float(c)) for s, a, b, c in spec["history"]), spec["settings"],
             )  # fmt: skip
-            if not np.isfinite(found.law(found.points[:1])).all() or len(found.secrets) != len(atoms.offsets):
-                raise ValueError
+            _check(found)
         except DAMAGED:
             raise no_such(name, "learned channel") from None
         return found
@@ -286,13 +287,14 @@ def learn(
         weights: of rows; 1 each by default.
         prior: "equal" for every secret, "rows" for their shares of the weights, or a probability for each.
         outputs: how many output points at most.
-        held_out: share of each secret's rows that are not learned from; more where rows abound. With it the distortion holds for
-            rows that training has not seen. 0: the rows are all there is, and it holds for them.
-        confidence: with which the expected distortion of fresh rows keeps the budget.
+        held_out: share of each secret's rows that are not learned from; more where rows abound. By them the distortion is set with a
+            margin, so that it holds for other rows too where many were held out. 0: the rows are all there is.
+        confidence: of that margin, by the normal law of means.
         steps: of training.
         bound: whether to work out what no channel leaks less than; takes seconds.
-        source: where the rows come from: "private", "disjoint" (other persons) or "public".
-        rng: of training alone, the same one by default, so that the same rows give the same channel. A release draws by none.
+        source: where the rows come from: "private", "disjoint" (other persons), "released" (charged answers) or "public".
+        rng: of training alone, the same one by default, so that the same rows give the same channel (on machines of like speed: solvers
+            end by the clock too). A release draws by none.
         progress: show a line with leakage, distortion and bound. Private figures, on standard error.
         checkpoint: a private file to go on from after an interruption.
         max_seconds: end training early, with what is best so far.
@@ -316,6 +318,8 @@ def learn(
     generator_of(generator, objective)
     outputs_of(outputs, steps)
     rules = rules_of(objective, rounds, patience, alpha, beta, batch)
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise SpecificationError("learn.rng: a numpy Generator, or none.")
     installed()
     own = Samples.of(secrets, values, weights, prior)
     chance = np.random.default_rng(0) if rng is None else rng
@@ -334,7 +338,7 @@ def learn(
     found = told(atoms, every)
     made = LearnedChannel(
         atoms, scale, own.names, budget, source, max(float(information(found.joint)) / LN2, 0.0), 0.0,
-        leakage_interval(atoms, *parts) if held_out else None, floor, tuple(looks), settings,
+        None if parts is None else leakage_interval(atoms, *parts), floor, tuple(looks), settings,
     )  # fmt: skip
     object.__setattr__(made, "distortion", made._length(found.distortion))
     return made
@@ -347,29 +351,51 @@ def _trained(
     steps: int,
     rng: np.random.Generator,
     checkpoint: Checkpoint | None,
-) -> tuple[Atoms, tuple[Samples, Samples], list[Look], Bounded | None]:
+) -> tuple[Atoms, tuple[Samples, Samples] | None, list[Look], Bounded | None]:
     from .learning import training
 
     metric, held_out = asked.metric, asked.held_out
     stop = clock(asked.max_seconds)
     share = max(held_out, 1 - training.MOST / every.rows) if held_out else 0.0
     train, fresh = every.split(share, rng) if held_out else (every, every)
-    errors = NormalDist().inv_cdf(asked.confidence) if held_out else 0.0
+    errors = NormalDist().inv_cdf(asked.confidence) if fresh is not train else 0.0
+    judges = every.told_enough(train, fresh) if fresh is not train else every
+    [apart] = rng.spawn(1)  # whether there is a bound changes nothing else
     begun = start(train, 1.0, metric, outputs, rng)
-    floor = bounded(every, 1.0, metric, begun.points, rng) if asked.bound else None
+    anywhere = every.values.shape[1] <= MOST_AXES
+    floor = bounded(every, 1.0, metric, begun.points, apart) if asked.bound and anywhere else None
     atoms = training.first(begun, train, training.classifier(train, CLASSIFIER_STEPS, rng), metric)
-    limit = max(1 - errors * told(atoms, fresh).error, 0.5)
+    limit = max(1 - errors * told(atoms, judges).error, 0.5)
     tell = bar(steps, None if floor is None else floor.bits) if asked.progress else quiet
     atoms, looks = training.refined(
-        atoms, begun.multiplier, limit, train, fresh, steps, rng, tell, stop, checkpoint
+        atoms, begun.multiplier, limit, train, judges, steps, rng, tell, stop, checkpoint
     )
-    done = training.calibrated(atoms, fresh, errors)
+    done = training.calibrated(atoms, judges, errors, every)
     if done is None:
         raise Refused(
-            "learn.distortion: rows that were held out lie farther from the output points than the distortion allows, or are too few to "
-            "tell. State more outputs or more distortion; or held_out = 0, where these rows are all there is."
+            "learn.distortion: rows lie farther from the output points than the distortion allows, or those held out are too few to tell. "
+            "State more outputs or more distortion; or, where these rows are all there is, held_out = 0."
         )
-    return done, (train, fresh), looks, floor
+    if asked.bound and not anywhere:  # one for the points that training came to
+        floor = bounded(every, 1.0, metric, done.points, apart)
+    return done, (train, fresh) if fresh is not train else None, looks, floor
+
+
+def _check(found: LearnedChannel) -> None:
+    """Refuse a file whose parts do not fit each other."""
+    atoms, scale = found.atoms, found.scale
+    points, axes = atoms.points.shape
+    figures = [atoms.sharpness, scale.unit, found.asked, found.leakage, found.distortion]
+    figures += [] if found.bound is None else [float(found.bound.bits)]
+    if (
+        scale.centre.shape != (axes,)
+        or atoms.offsets.shape != (len(found.secrets), points)
+        or min(atoms.sharpness, scale.unit, found.asked) <= 0
+        or not np.isfinite(figures).all()
+        or not isinstance(found.settings, dict)
+        or not np.isfinite(found.law(found.points[:1])).all()
+    ):
+        raise ValueError
 
 
 def _scaled(samples: Samples, scale: Scale) -> Samples:

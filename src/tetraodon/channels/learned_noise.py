@@ -149,7 +149,7 @@ class LearnedNoise:
         }  # fmt: skip
         arrays = {"centre": self.scale.centre}
         arrays |= packed(own.inputs, own.layers)
-        write(Path(path), spec, arrays)
+        write(Path(path), spec, arrays, is_private=self.is_private)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> LearnedNoise:
@@ -225,7 +225,8 @@ def learned_noise(
     tell = bar(rules.rounds, None if floor is None else floor.bits) if asked.progress else quiet
     noising, looks, batch = game.play(table, rules, seed, tell, stop, kept)
     errors = NormalDist().inv_cdf(asked.confidence) if asked.held_out else 0.0
-    noising = within(noising, fresh, errors, rng)
+    judges = fresh if fresh is train else every.told_enough(train, fresh)
+    noising = within(noising, judges, errors, rng)
     some = every.at_most(game.MOST, rng)
     moves, _ = moves_of(noising, some, rng)
     length = lengths(moves.reshape(-1, axes), asked.metric).reshape(some.rows, -1).mean(axis=1)

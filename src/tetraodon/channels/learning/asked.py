@@ -72,6 +72,12 @@ class Asked:
     max_seconds: float | None
 
     def __post_init__(self) -> None:
+        for name, told in (("held_out", self.held_out), ("confidence", self.confidence)):
+            if isinstance(told, bool) or not isinstance(told, int | float):
+                raise SpecificationError(f"learn.{name}: a number.")
+        seconds = self.max_seconds
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
+            raise SpecificationError("learn.max_seconds: a number of seconds, or none.")
         if self.metric not in METRICS:
             raise SpecificationError(f"learn.metric: one of {', '.join(METRICS)}.")
         if not 0 <= self.held_out < 1 or not 0.5 <= self.confidence < 1:

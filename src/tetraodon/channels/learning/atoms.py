@@ -5,7 +5,8 @@ r"""A channel with finitely many outputs for values of any dimension, in the for
 z_k are output points, h(w) = P(secret | w) a classifier network, a[x, k] what moving towards z_k is worth to secret x as a
 length, and τ the sharpness. Mirror descent on min I(X; Z) + λ E d, from the uniform channel, is of this form after any number
 of steps: each multiplies K by exp(−η(Σ_x p(x | w) ln p(x | z)/p(x) + λ d)). Its limit sends a value to the z_k of largest
-Σ_x h_x(w) a[x, k] − d(w, z_k): cells of additively weighted Voronoi diagrams, one diagram for each mixture of secrets.
+Σ_x h_x(w) a[x, k] − d(w, z_k): cells of additively weighted Voronoi diagrams, one diagram for each mixture of secrets, with values on
+borders shared.
 Derived, docs/learned.md.
 """
 
@@ -23,7 +24,7 @@ from .samples import Samples, apart
 CHUNK = 1 << 22  # numbers held at once
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Atoms:
     """The generator, in scaled coordinates.
 
@@ -86,5 +87,6 @@ def told(atoms: Atoms, samples: Samples) -> Told:
     distortion = float(samples.weights @ mean)
     own = np.bincount(samples.secrets, samples.weights * mean, minlength=samples.n_secrets)
     centred = mean - own[samples.secrets] / samples.prior[samples.secrets]
-    error = float(np.sqrt(np.square(samples.weights * centred).sum()))
+    rows = np.bincount(samples.secrets, minlength=samples.n_secrets)[samples.secrets]
+    error = float(np.sqrt((np.square(samples.weights * centred) * rows / np.maximum(rows - 1, 1)).sum()))
     return Told(joint, distortion, error)

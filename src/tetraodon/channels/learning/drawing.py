@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...axes import Ints
+from ...errors import DataError
 from ...noise import below
 from ..geometry import Floats
 
@@ -17,11 +18,16 @@ def uniform(count: int) -> Floats:
 
 
 def drawn(law: Floats) -> Ints:
-    """One outcome of each row, to 53 bits: probabilities are those of the row to within 2^−52, and outcomes below may never come.
+    """One outcome of each row, to 53 bits: probabilities are those of the row to within 2^−52 for each outcome, and outcomes below
+    that may never come.
 
     Args:
         law: rows of probabilities, shape (rows, outcomes).
     """
     edges = np.cumsum(law, axis=1)
     edges /= edges[:, -1:]
+    if not np.isfinite(edges).all():
+        raise DataError(
+            "channel.values: so far away that no law of outputs can be worked out; leave such rows out."
+        )
     return np.asarray((uniform(len(law))[:, None] >= edges).sum(axis=1), dtype=np.int64)

@@ -24,12 +24,9 @@ from .samples import Samples
 CHUNK = 1 << 16  # rows at once
 HIDDEN = (100, 100)
 DRAWS = 8192  # of all rows together, to judge by
-TRACE = (
-    2.0**-20
-)  # outputs are whole multiples of this part of the unit: what lies below tells nothing of the value
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Noising:
     """The generator, in scaled coordinates.
 
@@ -63,7 +60,7 @@ class Noising:
             part = values[start : start + CHUNK]
             noise = spherical(uniform(len(part) * needed(self.axes)).reshape(len(part), -1), self.mean)
             found[start : start + CHUNK] = part + self.moves(part, noise)
-        return np.asarray(np.round(found / TRACE) * TRACE)
+        return found
 
 
 def moved(of: Noising, layers: Any, values: Any, noise: Any, xp: Any = np) -> Any:
@@ -138,12 +135,15 @@ def within(noising: Noising, samples: Samples, errors: float, rng: np.random.Gen
     own = np.bincount(samples.secrets, samples.weights, minlength=samples.n_secrets)
     own = np.where(own > 0, own, 1.0)
 
+    rows = np.bincount(samples.secrets, minlength=samples.n_secrets)[samples.secrets]
+    more = rows / np.maximum(rows - 1, 1)
+
     def distortion(factor: float) -> float:
         each = lengths(factor * moves.reshape(-1, axes), noising.metric).reshape(-1, draws).mean(axis=1)
         weighted = samples.weights * each
         mean = np.bincount(samples.secrets, weighted, minlength=samples.n_secrets) / own
         off = weighted - samples.weights * mean[samples.secrets]
-        return float(weighted.sum() + errors * np.sqrt(np.square(off).sum()))
+        return float(weighted.sum() + errors * np.sqrt((np.square(off) * more).sum()))
 
     if distortion(1.0) <= 1:
         return noising

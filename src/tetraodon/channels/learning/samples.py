@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,11 @@ from ...reading import kind_of
 from ..geometry import Floats
 
 FARTHEST = 1e100  # squares of distances must stay finite
-MOST_SECRETS = 1000
+MOST_SECRETS = 400
+FEW = 30  # different values held out of a secret, below which all of its values count
+GRID = (
+    2.0**-20
+)  # of the budget: outputs are whole multiples, so that their low digits tell nothing of private means
 METRICS = ("euclidean", "manhattan", "squared")
 
 
@@ -115,11 +120,32 @@ class Samples:
         for secret in range(self.n_secrets):
             own = np.flatnonzero(self.secrets == secret)
             out[own] = chance[own] < share
-            if out[own].all():
-                out[own[np.argmax(chance[own])]] = False
+        for secret in range(self.n_secrets):
+            own = np.flatnonzero(self.secrets == secret)
+            if out[own].all():  # the value goes back with all of its rows
+                out[value == value[own[np.argmax(chance[own])]]] = False
         if not out.any():
             return self, self
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
+
+    def told_enough(self, train: Samples, fresh: Samples) -> Samples:
+        """The rows by which a distortion is judged: those held out; of secrets with few different values among them, all."""
+        few = [
+            secret
+            for secret in range(self.n_secrets)
+            if len(np.unique(fresh.values[fresh.secrets == secret], axis=0)) < FEW
+        ]
+        if not few:
+            return fresh
+        kept = [part for part in (train, fresh) if part.rows]
+        values = np.concatenate([p.values for p in kept])
+        secrets = np.concatenate([p.secrets for p in kept])
+        weights = np.concatenate([p.weights for p in kept])
+        is_fresh = np.repeat([p is fresh for p in kept], [p.rows for p in kept])
+        which = np.flatnonzero(is_fresh | np.isin(secrets, few))
+        own = np.bincount(secrets[which], weights[which], minlength=self.n_secrets)
+        share = weights[which] * (self.prior / own)[secrets[which]]
+        return Samples(self.names, secrets[which], values[which], _fixed(share / share.sum()))
 
     def at_most(self, rows: int, rng: np.random.Generator) -> Samples:
         """A part of the rows: of each secret as many as its share allows, but one at least; the heaviest, by lot among equals."""
@@ -135,7 +161,7 @@ class Samples:
         return self.only(np.sort(first))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scale:
     """Affine coordinates in which a distortion of the budget is a distance of about 1.
 
@@ -152,8 +178,9 @@ class Scale:
         return (values - self.centre) / self.unit
 
     def back(self, scaled: Floats) -> Floats:
-        """In the values' own."""
-        return scaled * self.unit + self.centre
+        """In the values' own, as whole multiples of a public length."""
+        step = 2.0 ** np.floor(np.log2(self.unit * GRID))
+        return np.asarray(np.round((scaled * self.unit + self.centre) / step) * step)
 
 
 def chance(number: int) -> np.random.Generator:
@@ -179,8 +206,10 @@ def places_of(values: object, axes: int) -> Floats:
     found = found[:, None] if found.ndim == 1 else found
     if found.ndim != 2 or found.shape[1] != axes:
         raise SpecificationError(f"channel.values: numbers of {axes} dimensions, one row for each record.")
-    if not np.isfinite(found).all():
-        raise DataError("channel.values: every value must be a finite number; leave such rows out.")
+    if not np.isfinite(found).all() or (np.abs(found) > FARTHEST).any():
+        raise DataError(
+            "channel.values: every value must be a finite number, none beyond 10^100; leave such rows out."
+        )
     return found
 
 
@@ -218,7 +247,7 @@ def _numbers(values: object) -> Floats:
 
 
 def _labels(secrets: object, rows: int) -> Any:
-    told = np.asarray(secrets)
+    told = np.asarray(secrets) if hasattr(secrets, "dtype") else _listed(secrets)
     if told.ndim != 1 or len(told) != rows:
         raise SpecificationError("learn.secrets: one for each row of values.")
     if told.dtype.kind == "f" and not np.isfinite(told).all():
@@ -226,17 +255,37 @@ def _labels(secrets: object, rows: int) -> Any:
     if told.dtype.kind == "O":
         if any(v is None or v != v for v in told.tolist()):
             raise DataError("learn.secrets: a secret is missing; leave such rows out.")
-        if len({type(v) for v in told.tolist()}) > 1:
+        kinds = {
+            "text" if isinstance(v, str) else "number" if isinstance(v, Real) else "other"
+            for v in told.tolist()
+        }
+        if len(kinds) != 1 or "other" in kinds:
             raise SpecificationError("learn.secrets: all numbers, or all texts.")
+        told = np.array(told.tolist())
     elif told.dtype.kind not in "biufUS":
         raise SpecificationError(f"learn.secrets: numbers or texts, not {kind_of(secrets)}.")
+    return told
+
+
+def _listed(secrets: object) -> Any:
+    """A list as objects, so that nothing in it becomes a text by the way."""
+    if isinstance(secrets, str | Mapping) or not isinstance(secrets, Iterable):
+        raise SpecificationError(f"learn.secrets: one for each row of values, not {kind_of(secrets)}.")
+    held = list(secrets)
+    told = np.empty(len(held), dtype=object)
+    told[:] = held
     return told
 
 
 def _weights(weights: object, rows: int) -> Floats:
     if weights is None:
         return np.full(rows, 1.0 / rows)
-    told = np.asarray(weights, dtype=np.float64)
+    try:
+        told = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SpecificationError("learn.weights: a number of 0 or more for each row, not all 0.") from None
+    if told.shape == (rows,) and np.isfinite(told).all() and told.max() > 0:
+        told = told / told.max()
     if told.shape != (rows,) or not np.isfinite(told).all() or (told < 0).any() or not told.sum() > 0:
         raise SpecificationError("learn.weights: a number of 0 or more for each row, not all 0.")
     return np.asarray(told / told.sum())
@@ -244,10 +293,17 @@ def _weights(weights: object, rows: int) -> Floats:
 
 def _prior(prior: str | Mapping[Any, float], names: Any, own: Floats) -> Floats:
     if isinstance(prior, Mapping):
-        found = np.array([prior.get(name, -1.0) for name in names.tolist()], dtype=np.float64)
+        try:
+            found = np.array([prior.get(name, -1.0) for name in names.tolist()], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise SpecificationError(
+                "learn.prior: a probability above 0 for each secret that occurs."
+            ) from None
         if len(prior) != len(names) or not (found > 0).all() or not np.isfinite(found).all():
             raise SpecificationError("learn.prior: a probability above 0 for each secret that occurs.")
         return np.asarray(found / found.sum())
+    if not isinstance(prior, str):
+        raise SpecificationError("learn.prior: 'equal', 'rows', or a probability for each secret.")
     if prior == "equal":
         return np.full(len(names), 1.0 / len(names))
     if prior == "rows":

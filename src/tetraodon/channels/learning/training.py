@@ -32,7 +32,7 @@ CHECKED = 6_000  # rows held out that a step looks at
 WIDTHS = (64, 64)
 WAVES = 64
 STRETCH = 1.1
-HALVES = 14
+HALVES = 11
 
 
 def classifier(
@@ -43,6 +43,7 @@ def classifier(
     import jax.numpy as jnp
     import optax
 
+    samples = samples.at_most(MOST, rng)
     inputs = standardising(samples.values, samples.weights, WAVES, rng)
     values = jnp.asarray(seen(inputs, samples.values), jnp.float32)
     layers = _single(fresh((values.shape[1], *WIDTHS, samples.n_secrets), rng))
@@ -182,16 +183,19 @@ def refined(
     return _kept(atoms, best, low * (high / low) ** reached), looks
 
 
-def calibrated(atoms: Atoms, samples: Samples, errors: float) -> Atoms | None:
+def calibrated(atoms: Atoms, samples: Samples, errors: float, every: Samples) -> Atoms | None:
     """The same with offsets stretched or shrunk until the distortion of these rows, and so many of its standard errors on top,
-    come to the budget of 1. None where no factor keeps it.
+    come to the budget of 1, and that of every row does not exceed it. None where no factor keeps it.
 
     Offsets of 0 send every value to its nearest point, larger ones farther.
     """
 
     def keeps(factor: float) -> bool:
-        found = told(replace(atoms, offsets=atoms.offsets * factor), samples)
-        return found.distortion + errors * found.error <= 1
+        tried = replace(atoms, offsets=atoms.offsets * factor)
+        found = told(tried, samples)
+        return found.distortion + errors * found.error <= 1 and (
+            every is samples or told(tried, every).distortion <= 1
+        )
 
     low, high = (1.0, STRETCH) if keeps(1.0) else (0.0, 1.0)
     if not keeps(low):

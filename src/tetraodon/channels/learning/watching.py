@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DataError
-from ..archives import read, write
+from ..archives import DAMAGED, no_such, read, write
 from .samples import Samples
 
 WIDTH = 24
@@ -91,11 +91,7 @@ class Checkpoint:
         """Write the state, whole or not at all."""
         spec = {"key": self.key, "step": step, "looks": [list(vars(look).values()) for look in looks]}
         arrays = {f"leaf.{i:03}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        part = self.path.with_name(self.path.name + ".part")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.close(descriptor)
-        write(part, spec, arrays)
-        part.replace(self.path)
+        write(self.path, spec, arrays, is_private=True)
 
     def load(self, kind: type[Any] = Look) -> tuple[int, list[Any], list[Any]] | None:
         """The state that was saved last; None where nothing was.
@@ -113,5 +109,8 @@ class Checkpoint:
             raise DataError(
                 f"{self.path.name}: is the checkpoint of other rows or settings; give this training a file of its own."
             )
-        looks = [kind(int(step), *map(float, rest)) for step, *rest in spec["looks"]]
-        return int(spec["step"]), [arrays[name] for name in sorted(arrays)], looks
+        try:
+            looks = [kind(int(step), *map(float, rest)) for step, *rest in spec["looks"]]
+            return int(spec["step"]), [arrays[name] for name in sorted(arrays)], looks
+        except DAMAGED:
+            raise no_such(self.path.name, "checkpoint") from None
