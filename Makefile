@@ -41,6 +41,7 @@ bench: $(VENV)/.tested
 	$(BIN)/python -m benchmarks.channels.least_leaking --only 10 20
 	$(BIN)/python -m benchmarks.channels.least_distortion --only 5 7
 	$(BIN)/python benchmarks/channels/apply.py
+	$(BIN)/python -m benchmarks.learned.rounds --out $(VENV)/bench
 	$(BIN)/python -m benchmarks.microdata.compare --only made-up --out $(VENV)/bench
 	$(BIN)/python -m benchmarks.microdata.scaling --only rows --rows 10000 100000 1000000 --out $(VENV)/bench
 

@@ -69,7 +69,7 @@ def game(results: Results, people: People, budget: float, objective: str, **more
     judged = made.judge(*people.truth, beside=False, rng=np.random.default_rng(0))
     found = judged.most_shown(), judged.strongest()
     results.add(
-        people.name, budget, f"game, {objective}", found[0].leakage, found[1].error, made.distortion_of(*people.truth), None, cpu
+        people.name, budget, f"game, {objective}", max(found[0].leakage, 0.0), found[1].error, made.distortion_of(*people.truth), None, cpu
     )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def grid(results: Results, people: People, budget: float, cells: list[Any]) -> N
 
 def run(results: Results, group: str, with_game: bool) -> None:
     if group in ("relaxed", "square"):
-        people = square(15_000)
+        people = square(30_000)
         for budget in (270.0,) if group == "relaxed" else (90.0, 173.0):
             results.add(people.name, budget, "planar Laplace", *laplace(people, budget), budget, None, None)
             if with_game:

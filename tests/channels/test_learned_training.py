@@ -232,7 +232,7 @@ def test_the_square_is_learned_to_within_a_tenth_of_the_optimum(
 ) -> None:
     """Leakage by quadrature over the discs; optimum and Bayes error of the 40 × 40 grid's certified solution."""
     began = process_time()
-    made = td.channels.learn(*discs(15_000, 1), distortion=budget, bound=False)
+    made = td.channels.learn(*discs(30_000, 1), distortion=budget, bound=False)
     assert process_time() - began < 120  # seconds on all cores, compilation included
     places = quadrature()
     assert made.distortion_of(*places) <= budget

@@ -23,7 +23,7 @@ from .watching import Checkpoint, Look
 
 SHARP = (10.0, 60.0)  # from the first to the last step, for a budget of 1
 RISE = 0.7  # part of the steps in which it grows
-RATE = {"offsets": 0.01, "points": 0.01, "posterior": 1e-3}
+RATE = {"offsets": 0.005, "points": 0.005, "posterior": 1e-3}
 PULL = 0.1  # rate of the multiplier
 STIFF = 5.0
 PART = 50  # steps between two looks at the held-out rows
