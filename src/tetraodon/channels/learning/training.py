@@ -32,6 +32,7 @@ CHECKED = 6_000  # rows held out that a step looks at
 WIDTHS = (64, 64)
 WAVES = 64
 STRETCH = 1.1
+NEAR = 0.01
 HALVES = 11
 
 
@@ -197,15 +198,20 @@ def calibrated(atoms: Atoms, samples: Samples, errors: float, every: Samples) ->
             every is samples or told(tried, every).distortion <= 1
         )
 
-    low, high = (1.0, STRETCH) if keeps(1.0) else (0.0, 1.0)
-    if not keeps(low):
-        return None
-    if not keeps(high):
-        for _ in range(HALVES):
-            half = (low + high) / 2
-            low, high = (half, high) if keeps(half) else (low, half)
+    # Near 1 first: offsets are long beside 1/τ, so that a factor's last digits matter.
+    factors = (0.0, 1.0 - NEAR, 1.0, 1.0 + NEAR, STRETCH)
+    at = 2
+    if keeps(1.0):
+        while at + 1 < len(factors) and keeps(factors[at + 1]):
+            at += 1
     else:
-        low = high
+        at = next((lower for lower in (1, 0) if keeps(factors[lower])), -1)
+    if at < 0:
+        return None
+    low, high = factors[at], factors[min(at + 1, len(factors) - 1)]
+    for _ in range(HALVES if high > low else 0):
+        half = (low + high) / 2
+        low, high = (half, high) if keeps(half) else (low, half)
     return replace(atoms, offsets=atoms.offsets * low)
 
 
