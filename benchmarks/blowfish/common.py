@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import tetraodon as td
+from benchmarks.data import source
 from tetraodon import noise, pricing
 from tetraodon.answers import Answers, answers
 from tetraodon.loss import Loss
@@ -25,21 +25,6 @@ EPSILONS = [Fraction(k, 10) for k in range(1, 11)]
 OURS, EXPECTED, PAPER, AGAIN = "ours, measured", "ours, expected", "paper, read off", "paper, run again"
 
 Row = dict[str, Any]
-
-
-def source(*parts: str) -> Path:
-    """A data file under the folder named by TETRAODON_DATA.
-
-    Raises:
-        FileNotFoundError: naming the file, where it or the variable is missing.
-    """
-    folder = os.environ.get("TETRAODON_DATA")
-    path = None if folder is None else Path(folder).joinpath(*parts)
-    if path is None or not path.exists():
-        raise FileNotFoundError(
-            f"skipped: set TETRAODON_DATA to the folder that holds {'/'.join(parts)} (shared data, not shipped)"
-        )
-    return path
 
 
 def columns(path: Path, wanted: Sequence[str]) -> list[np.ndarray]:

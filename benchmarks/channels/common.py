@@ -6,7 +6,6 @@ import argparse
 import csv
 import importlib.util
 import multiprocessing
-import os
 import resource
 import signal
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import tetraodon as td
+from benchmarks.data import source
 from tetraodon.channels.geometry import Geometry
 
 RESULTS = Path(__file__).parent / "results"
@@ -93,21 +93,6 @@ def paris(cell: int) -> Instance:
 def unit_grid(n: int) -> td.Domain:
     """n × n cells of 1 km."""
     return td.Domain(at=td.Point("x", "y", box=((0, n), (0, n)), cell=1, metric="planar", unit="km"))
-
-
-def source(*parts: str) -> Path:
-    """A data file under the folder named by TETRAODON_DATA.
-
-    Raises:
-        FileNotFoundError: naming the file, where it or the variable is missing.
-    """
-    folder = os.environ.get("TETRAODON_DATA")
-    path = None if folder is None else Path(folder).joinpath(*parts)
-    if path is None or not path.exists():
-        raise FileNotFoundError(
-            f"skipped: set TETRAODON_DATA to the folder that holds {'/'.join(parts)} (not shipped)"
-        )
-    return path
 
 
 # ----------------------------------------------------------------------------------------------------------------- timing

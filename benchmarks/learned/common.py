@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.channels.common import PARIS, source
-from tetraodon.channels.learning.networks import information
+from benchmarks.channels.common import PARIS
+from benchmarks.data import source
 from tetraodon.channels.learning.rivals import Laplace, known_law
 from tetraodon.channels.learning.samples import Samples
 
@@ -89,11 +89,6 @@ def laplace(people: People, distortion: float) -> tuple[float, float]:
     truth = Samples.of(*people.truth)
     told = known_law(Laplace.of(distortion, truth.values.shape[1], "euclidean", rng), truth, 0.99)
     return told.bits, told.error
-
-
-def bits_of(joint: Any) -> float:
-    """Bits that outputs tell, of a joint law."""
-    return max(float(information(joint)) / np.log(2), 0.0)
 
 
 def timed(make: Callable[[], Any]) -> tuple[Any, float, float]:

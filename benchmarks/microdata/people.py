@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.data import source
 from tetraodon.axes import Ints
 from tetraodon.microdata.clusters import Clusters, clustered
 from tetraodon.microdata.data import Data, PrivateColumn
@@ -79,21 +78,6 @@ class Case:
         running = np.cumsum(np.bincount(self.codes, minlength=self.column.size))
         cuts = [int(np.searchsorted(running, running[-1] * q / groups)) + 1 for q in range(1, groups)]
         return np.searchsorted(cuts, np.arange(self.column.size), side="right").astype(np.int64)
-
-
-def source(*parts: str) -> Path:
-    """A data file under the folder named by TETRAODON_DATA.
-
-    Raises:
-        FileNotFoundError: naming the file, where it or the variable is missing.
-    """
-    folder = os.environ.get("TETRAODON_DATA")
-    path = None if folder is None else Path(folder).joinpath(*parts)
-    if path is None or not path.exists():
-        raise FileNotFoundError(
-            f"skipped: set TETRAODON_DATA to the folder that holds {'/'.join(parts)} (not shipped)"
-        )
-    return path
 
 
 def _ordered(name: str, values: Any) -> tuple[PrivateColumn, Ints]:

@@ -25,11 +25,10 @@ from .learning.atoms import Atoms, told
 from .learning.bounding import MOST_AXES, Bounded, bounded
 from .learning.drawing import drawn
 from .learning.intervals import Interval, leakage_interval
-from .learning.networks import information, packed, unpacked
+from .learning.networks import bits, packed, unpacked
 from .learning.samples import METRICS, Samples, Scale, places_of
 from .learning.starting import start
 from .learning.watching import Checkpoint, Look, bar, clock, quiet
-from .lower_bound import LN2
 from .priors import SOURCES
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class LearnedChannel:
         self, secrets: object, values: object, weights: object = None, prior: Any = "equal"
     ) -> float:
         """I(secret; output) in bits of other rows, exactly but for rounding: no attacker has to be trained."""
-        return max(float(information(self.joint(secrets, values, weights, prior))) / LN2, 0.0)
+        return bits(self.joint(secrets, values, weights, prior))
 
     def bayes_error_of(
         self, secrets: object, values: object, weights: object = None, prior: Any = "equal"
@@ -126,7 +125,8 @@ class LearnedChannel:
         self, secrets: object, values: object, weights: object = None, prior: Any = "equal"
     ) -> float:
         """Expected distance from value to output, of these rows, in the values' unit."""
-        return self._length(told(self.atoms, self._samples(secrets, values, weights, prior)).distortion)
+        found = told(self.atoms, self._samples(secrets, values, weights, prior))
+        return self.scale.length(found.distortion, self.atoms.metric)
 
     def judge(
         self,
@@ -214,10 +214,7 @@ class LearnedChannel:
         return places_of(values, self.atoms.points.shape[1])
 
     def _samples(self, secrets: object, values: object, weights: object, prior: Any) -> Samples:
-        return _scaled(Samples.of(secrets, self._values(values), weights, prior), self.scale)
-
-    def _length(self, scaled: float) -> float:
-        return scaled * (self.scale.unit**2 if self.atoms.metric == "squared" else self.scale.unit)
+        return self.scale.rows(Samples.of(secrets, self._values(values), weights, prior))
 
     def __repr__(self) -> str:
         axes = self.atoms.points.shape[1]
@@ -326,7 +323,7 @@ def learn(
     if generator == "noise":
         return learned_noise(own, asked, rules, noise, chance, checkpoint)
     scale = Scale(own.weights @ own.values, asked.unit)
-    every = _scaled(own, scale)
+    every = scale.rows(own)
     settings = {
         "distortion": budget, "metric": metric, "outputs": outputs, "held_out": held_out, "confidence": confidence,
         "steps": steps,
@@ -336,12 +333,10 @@ def learn(
         kept = Checkpoint.of(checkpoint, every, [settings, chance.bit_generator.state])
     atoms, parts, looks, floor = _trained(every, asked, outputs, steps, chance, kept)
     found = told(atoms, every)
-    made = LearnedChannel(
-        atoms, scale, own.names, budget, source, max(float(information(found.joint)) / LN2, 0.0), 0.0,
+    return LearnedChannel(
+        atoms, scale, own.names, budget, source, bits(found.joint), scale.length(found.distortion, metric),
         None if parts is None else leakage_interval(atoms, *parts), floor, tuple(looks), settings,
     )  # fmt: skip
-    object.__setattr__(made, "distortion", made._length(found.distortion))
-    return made
 
 
 def _trained(
@@ -396,7 +391,3 @@ def _check(found: LearnedChannel) -> None:
         or not np.isfinite(found.law(found.points[:1])).all()
     ):
         raise ValueError
-
-
-def _scaled(samples: Samples, scale: Scale) -> Samples:
-    return Samples(samples.names, samples.secrets, scale.to(samples.values), samples.weights)

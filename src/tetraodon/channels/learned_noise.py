@@ -111,7 +111,7 @@ class LearnedNoise:
         told = self.scale.to(own.values)
         metric = self.noising.metric
         mean = [own.weights @ lengths(self.noising.drawn(told) - told, metric) for _ in range(draws)]
-        return _length(float(np.mean(mean)), self.scale, metric)
+        return self.scale.length(float(np.mean(mean)), metric)
 
     def judge(
         self,
@@ -201,7 +201,7 @@ def learned_noise(
         noise: mean length of the noise at the start, in the unit of the values; by default such that its distortion is the budget.
     """
     scale = Scale(own.weights @ own.values, asked.unit)
-    every = Samples(own.names, own.secrets, scale.to(own.values), own.weights)
+    every = scale.rows(own)
     axes = every.values.shape[1]
     if noise is None:
         mean = mean_for(1.0, axes, asked.metric)
@@ -232,7 +232,7 @@ def learned_noise(
     length = lengths(moves.reshape(-1, axes), asked.metric).reshape(some.rows, -1).mean(axis=1)
     return LearnedNoise(
         noising, scale, own.names, asked.distortion, asked.source,
-        at_least(noising, train, fresh, rng), _length(float(some.weights @ length), scale, asked.metric),
+        at_least(noising, train, fresh, rng), scale.length(float(some.weights @ length), asked.metric),
         floor, tuple(looks), {**settings, "batch": batch},
     )  # fmt: skip
 
@@ -257,7 +257,3 @@ def at_least(
     span = np.full(fresh.n_secrets, np.log(some)), np.log((1 - some) / prior + some)
     mean, lower, _ = mean_ends(told.mean(axis=1), fresh.weights, fresh.secrets, span, level)
     return AtLeast(max(mean, 0.0) / LN2, max(lower, 0.0) / LN2, level)
-
-
-def _length(scaled: float, scale: Scale, metric: str) -> float:
-    return scaled * (scale.unit**2 if metric == "squared" else scale.unit)

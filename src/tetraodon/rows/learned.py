@@ -202,7 +202,7 @@ def _snapped(made: LearnedChannel, place: Geometry, samples: Samples) -> Learned
         part = slice(start, start + step)
         near[part] = apart(made.points[part], middles, "euclidean").argmin(axis=1)
     atoms = replace(made.atoms, points=made.scale.to(middles[near]))
-    scaled = replace(samples, values=made.scale.to(samples.values))
+    scaled = made.scale.rows(samples)
     fitted = calibrated(atoms, scaled, 0.0, scaled)
     return replace(made, atoms=replace(atoms, offsets=0 * atoms.offsets) if fitted is None else fitted)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..geometry import Floats
+from ..lower_bound import LN2
 
 Layers = tuple[tuple[Any, Any], ...]
 
@@ -88,6 +89,11 @@ def information(joint: Any, xp: Any = np) -> Any:
     """I in nats of a joint law that sums to 1, shape (secrets, outputs)."""
     there = joint + 1e-30
     return (joint * (xp.log(there) - xp.log(there.sum(axis=0)) - xp.log(there.sum(axis=1))[:, None])).sum()
+
+
+def bits(joint: Floats) -> float:
+    """``information`` in bits, without what rounding makes of nothing."""
+    return max(float(information(joint)) / LN2, 0.0)
 
 
 def plain(tree: Any) -> Any:

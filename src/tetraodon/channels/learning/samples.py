@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -176,6 +176,14 @@ class Scale:
     def to(self, values: Floats) -> Floats:
         """In scaled coordinates."""
         return (values - self.centre) / self.unit
+
+    def rows(self, samples: Samples) -> Samples:
+        """The same rows in scaled coordinates."""
+        return replace(samples, values=self.to(samples.values))
+
+    def length(self, scaled: float, metric: str) -> float:
+        """A distance between scaled values in the values' own unit (of its square for "squared")."""
+        return scaled * (self.unit**2 if metric == "squared" else self.unit)
 
     def back(self, scaled: Floats) -> Floats:
         """In the values' own, as whole multiples of a public length."""

@@ -237,8 +237,3 @@ def _single(tree: Any) -> Any:
     import jax.numpy as jnp
 
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), tree)
-
-
-def leak_of(joint: Floats) -> float:
-    """Bits that outputs tell of secrets."""
-    return max(float(information(joint)) / LN2, 0.0)
