@@ -147,7 +147,7 @@ def _moves(prepared: Prepared, seed: int) -> Callable[[Ints, tuple[Floats, ...]]
         groups = [np.flatnonzero(group_of == g) for g in range(len(channels))]
         now = search.evaluated(prepared, groups, laws)
         assert now is not None
-        told = search._boosted(prepared, group_of, laws, now, np.random.default_rng(seed))
+        told = search.boosted(prepared, group_of, laws, now, np.random.default_rng(seed))
         return group_of if told is None else told[0]
 
     return moved

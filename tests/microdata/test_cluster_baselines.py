@@ -297,7 +297,7 @@ def test_on_a_prepared_table_they_are_the_first_steps_of_the_search(fitted: td.H
         laws = {(g, 0): channel for g, channel in enumerate(channels)}
         now = alternating.evaluated(prepared, [np.flatnonzero(group_of == g) for g in range(3)], laws)
         assert now is not None
-        found = alternating._boosted(prepared, group_of, laws, now, rng)
+        found = alternating.boosted(prepared, group_of, laws, now, rng)
         return group_of if found is None else found[0]
 
     told = counts, groups, cost, settings.distortion

@@ -115,7 +115,7 @@ def test_with_a_budget_in_each_group_the_alternation_can_rise() -> None:
         laws = search._laws(case, *made)
         now = evaluated(case, groups, laws)
         assert now is not None
-        moved = search._boosted(case, start, laws, now, np.random.default_rng(0))
+        moved = search.boosted(case, start, laws, now, np.random.default_rng(0))
         if moved is None:
             continue
         after = channels(case, search._members(moved[0]), 1e-6)

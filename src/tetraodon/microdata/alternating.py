@@ -118,14 +118,16 @@ def alternate(prepared: Prepared, start: Ints, rng: np.random.Generator) -> tupl
     history: list[Step] = []
     kept: _Channels | None = None
     best: tuple[float, float] | None = None
+    bound = 0.0  # of what these groups exchange, in nats
     last = None
     while True:
         groups = _members(group_of)
         made = channels(prepared, groups, TOL)
         if made is None and not shared and last is not None:
-            group_of, kept, best = last  # some group cannot keep its own budget any more
+            group_of, kept, best, bound = last  # some group cannot keep its own budget any more
             history.append(Step("channels", *best))
             break
+        bound = 0.0 if made is None else made[1].bound
         if made is not None:
             pieces, solved = made
             fresh = _Channels(_laws(prepared, pieces, solved))
@@ -141,16 +143,18 @@ def alternate(prepared: Prepared, start: Ints, rng: np.random.Generator) -> tupl
         history.append(Step("channels", *best))
         if len(history) >= 2 * ROUNDS:
             break
-        last = group_of, kept, best
-        moved = _boosted(prepared, group_of, kept.laws, best, rng)
+        last = group_of, kept, best, bound
+        moved = boosted(prepared, group_of, kept.laws, best, rng)
         if moved is None:
             break
         group_of, best = moved
         history.append(Step("boundaries", *best))
-    return _found(prepared, group_of, kept, best), tuple(history)
+    return _found(prepared, group_of, kept, best, bound), tuple(history)
 
 
-def _found(prepared: Prepared, group_of: Ints, kept: _Channels, best: tuple[float, float]) -> Found:
+def _found(
+    prepared: Prepared, group_of: Ints, kept: _Channels, best: tuple[float, float], bound: float
+) -> Found:
     groups = _members(group_of)
     pieces = []
     laws = []
@@ -160,8 +164,7 @@ def _found(prepared: Prepared, group_of: Ints, kept: _Channels, best: tuple[floa
         pieces.append(own)
         laws += [_taken_over(p, kept.laws[g, p.class_]) for p in own]
     naming = sum(prepared.grouping(m) for m in groups)
-    solved = channels(prepared, groups, TOL)
-    bound = naming + (solved[1].bound if solved is not None else 0.0)
+    bound += naming
     return Found(
         (), tuple(groups), tuple(pieces), tuple(laws), best[0] - naming, best[1], naming, 0.0, min(bound, best[0])
     )  # fmt: skip
@@ -219,7 +222,7 @@ def _taken_over(piece: Piece, law: Floats) -> Floats:
     return found
 
 
-def _boosted(
+def boosted(
     prepared: Prepared,
     group_of: Ints,
     laws: dict[tuple[int, int], Floats],
