@@ -1,16 +1,27 @@
 # make demo: the sample table, a worked policy, private answers, a report.   make test: everything that is checked.
-# Both make .venv and install what they need. Another Python: make test PYTHON=python3.13
+# make example NAME=income: one of the complete jobs in examples/.   make examples: all of them.
+# All make .venv and install what they need. Another Python: make test PYTHON=python3.13
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CONSTRAINTS ?= constraints.txt
 WORKERS ?= 2
+EXAMPLES := income trips stays household losses
 
-.PHONY: demo test test-slow test-oldest lint format bench clean
+.PHONY: demo example examples test test-slow test-oldest lint format bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/tetraodon demo
+
+# The people are made up (or long published), so every run starts a new account. With a real one that would forget what was promised.
+example: $(VENV)/.installed
+	@test -f "examples/$(NAME)/release.toml" || { echo "Name one: make example NAME=income (of $(EXAMPLES))"; exit 2; }
+	cd "examples/$(NAME)" && rm -rf published *.ledger *.ledger-journal && export PATH="$(abspath $(BIN)):$$PATH" && \
+		python make_data.py && tetraodon release release.toml && if [ -f editions.sh ]; then sh editions.sh; fi
+
+examples:
+	for name in $(EXAMPLES); do $(MAKE) example NAME=$$name || exit; done
 
 test: $(VENV)/.tested lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"

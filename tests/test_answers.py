@@ -278,7 +278,7 @@ def test_post_processing_takes_noisy_values_only() -> None:
         "strategy": "Strategy | MarginalStrategy | Way",
         "noisy": "Noisy",
     }
-    assert set(Noisy.__dataclass_fields__) == {"values", "total"}
+    assert set(Noisy.__dataclass_fields__) == {"values", "total", "blocks"}  # the last two where they are public
     source = inspect.getsource(module)
     for private in ("Counts", "Table", "counts(", "tabulate", "_apply", "observe(", "session", "reserve"):
         assert private not in source, private
@@ -294,9 +294,11 @@ def test_post_processing_is_a_function_of_what_was_observed(query: Any) -> None:
     noisy = observed(strategy, table)
     before = [v.copy() for v in noisy.values]
     first, second = answers(strategy, noisy), answers(strategy, noisy)
-    for name in Answers.__dataclass_fields__:
-        one, two = getattr(first, name), getattr(second, name)
-        assert (one is None and two is None) or one.tobytes() == two.tobytes()
+    for told in ((first, second), (first.at(Fraction(4, 5)), second.at(Fraction(4, 5)))):
+        for name in set(Answers.__dataclass_fields__) - {"span", "ends"}:
+            one, two = (getattr(each, name) for each in told)
+            assert (one is None and two is None) or one.tobytes() == two.tobytes()
+    assert first.span == second.span
     assert all(np.array_equal(a, b) for a, b in zip(before, noisy.values, strict=True))
 
 

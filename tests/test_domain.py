@@ -18,7 +18,7 @@ from strategies import attributes, domains, examples
 
 import tetraodon as td
 from tetraodon.domain import attribute_from_spec
-from tetraodon.errors import SpecificationError, TetraodonError, Unsupported
+from tetraodon.errors import SpecificationError
 from tetraodon.exact import exact, plain, positive, show
 
 F = Fraction
@@ -437,21 +437,6 @@ def test_wrong_attributes_are_refused_with_key_and_fix(spec: Any, says: str) -> 
 def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:
     with pytest.raises(SpecificationError, match=f"^{says}"):
         build()
-
-
-# ---------- names of the design that this version does not offer ----------
-
-
-@pytest.mark.parametrize(
-    ("ask", "name"),
-    [
-        (lambda: td.frontier(), "frontier"),
-    ],
-)
-def test_what_is_not_offered_refuses_by_name(ask: Any, name: str) -> None:
-    with pytest.raises(Unsupported, match=rf"^{name}: .*not available in this version") as caught:
-        ask()
-    assert caught.value.exit_code == 2 and isinstance(caught.value, TetraodonError)
 
 
 def test_public_names_exist_and_others_do_not() -> None:

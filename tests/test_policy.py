@@ -337,16 +337,18 @@ DOMAIN = td.Domain(x=td.Integer(0, 9), c=td.Categorical(["p", "q"]))
             "policy.constraints.0.: a table such as",
         ),
         (
-            lambda: td.Policy(DOMAIN, td.Full(), presence="secret"),
+            lambda: td.Policy(
+                DOMAIN, td.Full(), [td.MarginalConstraint(next(iter(DOMAIN)))], presence="secret"
+            ),
             Unsupported,
-            'policy.presence: "secret" is not',
+            "policy.constraints: known counts together with presence = 'secret'",
         ),
         (
             lambda: td.Policy(DOMAIN, td.Full(), presence="open"),
             SpecificationError,
             'policy.presence: "public"',
         ),
-        (lambda: LOSSES.compare({}, None), Unsupported, "policy.compare: not available in this version"),
+        (lambda: LOSSES.compare({}, td.CDF("loss"), 1), SpecificationError, "compare: at least one policy"),
         (
             lambda: LOSSES.sensitivity(td.CDF("age"), reading="x"),
             SpecificationError,
@@ -449,8 +451,8 @@ def test_policies_refuse_with_key_and_fix(build: Any, kind: Any, says: str) -> N
         ),
         (lambda: query_from_spec({"kmeans": "x"}), "query.k: required"),
         (
-            lambda: query_from_spec({"cdf": "x", "quantiles": [0.5]}),
-            "query.quantiles: quantiles beside a CDF",
+            lambda: query_from_spec({"cdf": "x", "quantiles": [1.5]}),
+            "query.cdf.quantiles: numbers from 0 to 1",
         ),
     ],
 )

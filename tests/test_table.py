@@ -232,15 +232,16 @@ def test_collect_sums_chunks_in_any_order_and_refuses_what_no_engine_should_retu
 )  # fmt: skip
 def test_mixed_columns_are_read_element_by_element(values: list[Any]) -> None:
     domain = Domain(
-        i=Integer(0, 9, missing="secret", column="x"),
-        n=Numeric(0, 1, cells=7, missing="secret", column="x"),
-        c=Categorical([0, 1, 2], other="other", missing="secret", column="x"),
-        t=Categorical(["1", "true", "0.5"], other="other", missing="secret", column="x"),
+        i=Integer(0, 9, missing="secret"),
+        n=Numeric(0, 1, cells=7, missing="secret"),
+        c=Categorical([0, 1, 2], other="other", missing="secret"),
+        t=Categorical(["1", "true", "0.5"], other="other", missing="secret"),
     )
-    one_by_one = Counter(code for v in values for code in expected(domain, {"x": [v]}))
-    assert expected(domain, {"x": values}) == one_by_one
-    assert counted(Table({"x": values}, domain).counts()) == one_by_one
-    assert counted(Table(pd.DataFrame({"x": pd.Series(values, dtype=object)}), domain).counts()) == one_by_one
+    one_by_one = Counter(code for v in values for code in expected(domain, {name: [v] for name in domain}))
+    assert expected(domain, dict.fromkeys(domain, values)) == one_by_one
+    assert counted(Table(dict.fromkeys(domain, values), domain).counts()) == one_by_one
+    frame = pd.DataFrame({name: pd.Series(values, dtype=object) for name in domain})
+    assert counted(Table(frame, domain).counts()) == one_by_one
 
 
 def test_unusual_types() -> None:
@@ -429,14 +430,6 @@ def test_an_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(Unsupported, match=r"postgres: install ibis-framework\[postgres\]") as caught:
         Table("postgres://user:password@host/base", DOMAIN, table="people")
     assert "password" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "option", ["id", "max_rows_per_id", "keep_by", "row_counts", "weight", "weight_bounds", "where", "sql"]
-)
-def test_options_of_later_versions(option: str) -> None:
-    with pytest.raises(Unsupported, match=rf"table.{option}: not available in this version"):
-        Table(DATA, DOMAIN, **{option: "x"})
 
 
 def test_wrong_options() -> None:

@@ -37,7 +37,7 @@ _HOME = {
     "Rows": "rows.query",
     "Channel": "channels.channel",
     "HybridObscuring": "microdata.hybrid",
-    "frontier": "later",
+    "frontier": "frontiers",
     "Policy": "policy",
     "Histogram": "queries",
     "CDF": "queries",

@@ -1,6 +1,7 @@
 """The account that a ledger's rows add up to: the joint loss under every policy in force, and what it allows.
 
-Rows are only ever added, and a policy never leaves force, so losses only rise.
+Rows are only ever added, and a policy never leaves force, so losses only rise. A budget that renews with every edition is an
+account for each edition, held against the same total.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 from .chain import canonical
 from .charges import understated_by
 from .composition import Composed, in_force, loss_under, plain_losses
-from .entries import Charge, Entry, Spec, policy_body
+from .entries import Charge, Entry, Spec, policy_body, raised_body
 from .errors import BudgetError, LedgerError, PolicyError, SpecificationError
 from .exact import show
-from .loss import Unit
+from .loss import Loss, Unit
 from .policy import Policy
 
 
@@ -60,24 +61,28 @@ def followed(
 
 def cover(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> None:
     """Refuse charges that the budget does not cover under some policy in force."""
-    total = total_of(entries)
-    try:
-        accounts = accounts_of(followed(entries, wanted))
-    except (PolicyError, LedgerError) as error:
-        raise type(error)(f"{where}: {error} Nothing was spent.") from None
-    worst = max(accounts, key=lambda each: each.losses.value)
-    if worst.losses.value <= total:
-        return
-    before = next(each for each in accounts_of(entries) if each.policy_hash == worst.policy_hash).losses
-    secret = worst.losses.secret
-    had = before.by_secret.get(secret, before.by_secret.get("any", Fraction(0)))
-    names = " and ".join(repr(each.name) for each in wanted)
-    verb = "asks" if len(wanted) == 1 else "together ask"
-    which = f" under {worst.title}" if len(accounts) > 1 else ""
-    raise BudgetError(
-        f"{where}: {names} {verb} for {unit_of(entries)} {show(worst.losses.value - had)}{_along(worst)}{which}; "
-        f"{show(total - had)} of {show(total)} is left. Nothing was spent."
-    )
+    total, after = total_of(entries), followed(entries, wanted)
+    for edition in dict.fromkeys(each.edition for each in wanted) if renews_of(entries) else (None,):
+        own = [each for each in wanted if edition in (None, each.edition)]
+        try:
+            accounts = accounts_of(counted(after, edition))
+        except (PolicyError, LedgerError) as error:
+            raise type(error)(f"{where}: {error} Nothing was spent.") from None
+        worst = max(accounts, key=lambda each: each.losses.value)
+        if worst.losses.value <= total:
+            continue
+        held = accounts_of(counted(entries, edition))
+        before = next(each for each in held if each.policy_hash == worst.policy_hash).losses
+        secret = worst.losses.secret
+        had = before.by_secret.get(secret, before.by_secret.get("any", Fraction(0)))
+        names = " and ".join(repr(each.name) for each in own)
+        verb = "asks" if len(own) == 1 else "together ask"
+        which = f" under {worst.title}" if len(accounts) > 1 else ""
+        there = "" if edition is None else f" in edition {edition!r}"
+        raise BudgetError(
+            f"{where}: {names} {verb} for {unit_of(entries)} {show(worst.losses.value - had)}{_along(worst)}{which}; "
+            f"{show(total - had)} of {show(total)} is left{there}. Nothing was spent."
+        )
 
 
 def _along(account: Account) -> str:
@@ -87,8 +92,31 @@ def _along(account: Account) -> str:
 
 
 def total_of(entries: Sequence[Entry]) -> Fraction:
-    """The budget, in the account's unit."""
-    return Fraction(entries[0].body["total"])
+    """The budget, in the account's unit: as it was raised last, or else as it was made."""
+    return Fraction(next(e.body["total"] for e in reversed(entries) if e.kind in ("raised", "created")))
+
+
+def renews_of(entries: Sequence[Entry]) -> str | None:
+    """ "edition" where every edition has the whole budget to itself, None where they share it."""
+    found: str | None = entries[0].body.get("renews")
+    return found
+
+
+def editions_of(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """The editions that something was charged for, oldest first."""
+    return tuple(dict.fromkeys(entry.charge.edition for entry in entries if entry.charge))
+
+
+def counted(entries: tuple[Entry, ...], edition: str | None) -> tuple[Entry, ...]:
+    """The rows that a release from one edition shares its budget with: all, unless the budget renews with every edition."""
+    if edition is None or renews_of(entries) is None:
+        return entries
+    return of_edition(entries, edition)
+
+
+def of_edition(entries: tuple[Entry, ...], edition: str) -> tuple[Entry, ...]:
+    """The rows without charges of other editions. Policies stay in force for all of them."""
+    return tuple(e for e in entries if e.charge is None or e.charge.edition == edition)
 
 
 def unit_of(entries: Sequence[Entry]) -> Unit:
@@ -98,8 +126,15 @@ def unit_of(entries: Sequence[Entry]) -> Unit:
 
 
 def spent_of(entries: tuple[Entry, ...]) -> Fraction:
-    """The largest joint loss over the policies in force."""
-    return max(each.losses.value for each in accounts_of(entries))
+    """The largest joint loss over the policies in force; of the edition that lost most, where the budget renews."""
+    return worst_of(entries).losses.value
+
+
+def worst_of(entries: tuple[Entry, ...]) -> Account:
+    """The account that is nearest to the total."""
+    editions = editions_of(entries) if renews_of(entries) else ()
+    every = [a for edition in editions or (None,) for a in accounts_of(counted(entries, edition))]
+    return max(every, key=lambda each: each.losses.value)
 
 
 def declared_by(entries: Sequence[Entry]) -> dict[str, Entry]:
@@ -111,12 +146,15 @@ def policies_of(entries: Sequence[Entry]) -> list[tuple[int, Policy]]:
     """The declared policies themselves, with the rows that declare them.
 
     Raises:
-        LedgerError: one cannot be read, or speaks of another domain than the first.
+        LedgerError: one cannot be read, or speaks of another domain, or of other ids and weights, than the first.
     """
     found = [(entry.seq, _policy(_Row(name, entry))) for name, entry in declared_by(entries).items()]
     for row, policy in found:
         if policy.domain != found[0][1].domain:
             raise LedgerError(f"row {row} declares a policy over another domain than the ledger's.")
+        if policy.people != found[0][1].people:
+            # Charges state what so many rows of a person cost; of other numbers of rows they say nothing.
+            raise LedgerError(f"row {row} declares a policy for other ids or weights than the ledger's.")
     return found
 
 
@@ -143,7 +181,7 @@ def _policy(row: _Row) -> Policy:
 
 
 def accounts_of(entries: tuple[Entry, ...]) -> tuple[Account, ...]:
-    """The joint loss under every policy in force.
+    """The joint loss of these rows under every policy in force, summed over editions.
 
     Under the one policy of a plain ledger that is read off its rows: every charge states its loss there.
     """
@@ -169,10 +207,9 @@ def declaring(where: str, entries: tuple[Entry, ...], spec: Spec, policy_hash: s
     body = policy_body(spec, policy_hash)
     total = total_of(entries)
     try:
-        accounts = accounts_of((*entries, Entry(entries[-1].seq + 1, "policy", "", "", body)))
+        worst = worst_of((*entries, Entry(entries[-1].seq + 1, "policy", "", "", body)))
     except (PolicyError, LedgerError) as error:
         raise type(error)(f"{where}: {error} Nothing was spent or declared.") from None
-    worst = max(accounts, key=lambda each: each.losses.value)
     if worst.losses.value > total:
         raise BudgetError(
             f"{where}: under {worst.title} what was released already loses {unit_of(entries)} {show(worst.losses.value)}"
@@ -184,7 +221,20 @@ def declaring(where: str, entries: tuple[Entry, ...], spec: Spec, policy_hash: s
 
 def beyond(entries: tuple[Entry, ...]) -> list[str]:
     """Where a sound chain spends beyond its total under a policy in force."""
-    total = total_of(entries)
+    return _beyond(entries, total_of(entries))
+
+
+def healed(entries: tuple[Entry, ...]) -> list[str]:
+    """Where a sound chain spent beyond the total of that time, which was raised since."""
+    raised = [at for at, entry in enumerate(entries) if entry.kind == "raised"]
+    return [
+        f"{each} The total was raised in row {entries[at].seq}."
+        for at in raised
+        for each in _beyond(entries[:at], total_of(entries[:at]))
+    ]
+
+
+def _beyond(entries: tuple[Entry, ...], total: Fraction) -> list[str]:
     try:
         if spent_of(entries) <= total:
             return []
@@ -198,6 +248,27 @@ def beyond(entries: tuple[Entry, ...]) -> list[str]:
         ]
     except (PolicyError, LedgerError, SpecificationError) as error:
         return [f"it cannot be priced: {error}"]
+
+
+def raising(where: str, entries: tuple[Entry, ...], to: Fraction, reason: str) -> dict[str, Any]:
+    """The row that raises the total.
+
+    Raises:
+        LedgerError: not above the total, or below what is spent.
+        SpecificationError: no reason, or one of several lines.
+    """
+    total, unit = total_of(entries), unit_of(entries)
+    body = raised_body(Loss(unit, to), reason)
+    if to <= total:
+        raise LedgerError(
+            f"{where}: the total is {unit} {show(total)}; it can only be raised, not set to {show(to)}. Nothing was changed."
+        )
+    spent = spent_of(entries)
+    if to < spent:
+        raise LedgerError(
+            f"{where}: {unit} {show(spent)} is spent already, more than {show(to)}. Nothing was changed. Raise it further."
+        )
+    return body
 
 
 def understated(entries: tuple[Entry, ...]) -> list[str]:

@@ -7,15 +7,18 @@ and widened where they would miss the published value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .axes import Ints
+from .mechanisms.coverage import COVERAGE
 from .mechanisms.parts import Noisy
-from .mechanisms.project import Projection
+from .mechanisms.project import EqualCells, Projection
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .workload import AllRanges, Cells, Prefixes, Rows, SomeRanges
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from .marginals.strategy import MarginalStrategy
 
 
+# Half-widths, or ends, of all answers for a coverage.
+Halves = Callable[[Fraction], Floats]
+Ends = Callable[[Fraction], tuple[Floats, Floats]]
 ROUNDS = 50
 NEAR = 1e-6
 FEW = 3.0
@@ -38,6 +44,9 @@ class Answers:
         values, lower, upper: shape (groups, answers).
         prefix: shape (groups, P + 1): non-decreasing prefix sums, for queries along an ordered axis; else None.
         raw_prefix: the same before they were made possible (linear, unbiased).
+        estimate: shape (groups, answers): the linear estimates of ``values``, where they are sums of records.
+        span: what such a sum lies in.
+        ends: lower and upper ends for another coverage, from public widths.
     """
 
     values: Floats
@@ -45,6 +54,39 @@ class Answers:
     upper: Floats
     prefix: Floats | None = None
     raw_prefix: Floats | None = None
+    estimate: Floats | None = None
+    span: tuple[float, float] = (-np.inf, np.inf)
+    ends: Ends | None = None
+
+    def at(self, coverage: Fraction) -> Answers:
+        """The same values with intervals of another coverage."""
+        if coverage == COVERAGE:
+            return self
+        assert self.ends is not None
+        lower, upper = self.ends(coverage)
+        return replace(self, lower=lower, upper=upper)
+
+    def times(self, factor: float) -> Answers:
+        """The same numbers in another unit."""
+        prefix, raw, estimate = (
+            None if p is None else p * factor for p in (self.prefix, self.raw_prefix, self.estimate)
+        )
+        low, high = self.span
+        return replace(
+            self, values=self.values * factor, lower=self.lower * factor, upper=self.upper * factor,
+            prefix=prefix, raw_prefix=raw, estimate=estimate, span=(low * factor, high * factor), ends=self._scaled(factor),
+        )  # fmt: skip
+
+    def _scaled(self, factor: float) -> Ends | None:
+        ends = self.ends
+        if ends is None:
+            return None
+
+        def scaled(coverage: Fraction) -> tuple[Floats, Floats]:
+            lower, upper = ends(coverage)
+            return lower * factor, upper * factor
+
+        return scaled
 
 
 def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answers:
@@ -60,19 +102,19 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
     cells = strategy.estimate(noisy)
     known = strategy.projection
     if known is not None:
-        cells = np.diff(known.applied(_summed(cells), noisy.total), axis=1)
-    asked, total = strategy.resolved.workload, float(noisy.total)
+        cells = np.diff(known.applied(_summed(cells), strategy.stated(noisy)), axis=1)
+    asked, total = strategy.resolved.workload, noisy.most
     if isinstance(asked, Rows):
         linear = cells @ asked.matrix.T.astype(np.float64) / asked.denominator
-        half = strategy.half_widths(strategy.answer_variance(), strategy.jumps) / asked.denominator
         low, high = _possible(strategy, noisy)
-        return around(np.clip(linear, low, high), linear, half, low, high)
-    half = strategy.half_widths(strategy.answer_variance())
+        halves = halves_of(strategy, linear, strategy.answer_variance(), strategy.jumps)
+        return around(np.clip(linear, low, high), linear, halves, low, high)
+    asked_variance = strategy.answer_variance()
     if isinstance(asked, Cells) and not _in_order(strategy):
         clipped = np.clip(cells, 0.0, total)
-        if strategy.hood.classes is not None:
-            clipped = np.minimum(possible_cells(cells, _public_sums(strategy, chain, noisy.total)), total)
-        return around(clipped, cells, outward(cells, half), 0.0, total)
+        if strategy.hood.classes is not None or known is not None:
+            clipped = np.minimum(possible_cells(cells, _public_sums(strategy, chain, noisy)), total)
+        return around(clipped, cells, halves_of(strategy, cells, asked_variance), 0.0, total)
     raw = _summed(cells)
     exact = strategy.parts[0].exact
     raw[:, strategy.bounds[exact]] = chain[:, exact]  # without the rounding of the sums
@@ -80,20 +122,52 @@ def answers(strategy: Strategy | MarginalStrategy | Way, noisy: Noisy) -> Answer
     raw = np.where(variance == 0, np.rint(raw), raw)  # exact counts, without what adding up cells rounded
     prefix = possible_prefixes(raw, variance, total)
     if known is not None:
-        prefix = _agreeing(prefix, known, variance, noisy.total)
+        prefix = _agreeing(prefix, known, variance, strategy.stated(noisy), total)
     if isinstance(asked, Cells):
-        return around(np.diff(prefix, axis=1), cells, outward(cells, half), 0.0, total, prefix, raw)
+        return around(
+            np.diff(prefix, axis=1),
+            cells,
+            halves_of(strategy, cells, asked_variance),
+            0.0,
+            total,
+            prefix,
+            raw,
+        )
     if isinstance(asked, SomeRanges):
         told, linear = (p[:, asked.highs] - p[:, asked.lows] for p in (prefix, raw))
-        return around(told, linear, outward(linear, half), 0.0, total, prefix, raw)
+        return around(told, linear, halves_of(strategy, linear, asked_variance), 0.0, total, prefix, raw)
     assert isinstance(asked, Prefixes | AllRanges)
-    return around(prefix[:, 1:], raw[:, 1:], outward(raw[:, 1:], half), 0.0, total, prefix, raw)
+    return around(
+        prefix[:, 1:], raw[:, 1:], halves_of(strategy, raw[:, 1:], asked_variance), 0.0, total, prefix, raw
+    )
 
 
-def _agreeing(prefix: Floats, known: Projection, variance: Floats, total: int) -> Floats:
+def halves_of(strategy: Strategy, linear: Floats, variance: Floats, jumps: Floats | float = 0.0) -> Halves:
+    """Half-widths of linear estimates of the query's answers, or of sums of them.
+
+    Args:
+        variance: of each, in the rows' own unit.
+        jumps: as ``Strategy.half_widths`` takes them.
+    """
+    asked = strategy.resolved.workload
+
+    def halves(coverage: Fraction) -> Floats:
+        half = strategy.half_widths(variance, jumps, coverage)
+        if not isinstance(asked, Rows):
+            return outward(linear, half)
+        if coverage > COVERAGE:  # rarer than what faint draws add to an interval of one or two units
+            half = outward(linear * asked.denominator, half)
+        return half / asked.denominator
+
+    return halves
+
+
+def _agreeing(
+    prefix: Floats, known: Projection | EqualCells, variance: Floats, stated: Floats, total: float
+) -> Floats:
     """Possible prefix sums that agree with the public counts, as nearly as turns of both steps bring them."""
     for _ in range(ROUNDS):
-        fresh = possible_prefixes(known.applied(prefix, total), variance, float(total))
+        fresh = possible_prefixes(known.applied(prefix, stated), variance, total)
         moved, prefix = float(np.abs(fresh - prefix).max()), fresh
         if moved < NEAR:
             break
@@ -113,15 +187,39 @@ def _in_order(strategy: Strategy) -> bool:
 
 
 def around(
-    values: Floats, linear: Floats, half: Floats, low: float, high: float,
+    values: Floats, linear: Floats, halves: Halves, low: float, high: float,
     prefix: Floats | None = None, raw: Floats | None = None,
 ) -> Answers:  # fmt: skip
     """Values with the intervals of their linear estimates, cut to [low, high] and widened to hold the values."""
+
+    def ends(coverage: Fraction) -> tuple[Floats, Floats]:
+        lower, upper = cut_at(linear, halves, low, high, coverage)
+        return np.minimum(lower, values), np.maximum(upper, values)
+
+    lower, upper = ends(COVERAGE)
+    return Answers(values, lower, upper, prefix, raw, linear, (low, high), ends)
+
+
+def cut_at(
+    linear: Floats, halves: Halves, low: float, high: float, coverage: Fraction
+) -> tuple[Floats, Floats]:
+    """Intervals of linear estimates cut to [low, high]."""
+    lower, upper, astray = cut(linear, halves(coverage), low, high)
+    if coverage < COVERAGE and astray.any():
+        # A narrow interval often misses what is possible; a wider one may still tell something.
+        wider = cut(linear, halves(COVERAGE), low, high)
+        lower, upper = np.where(astray, wider[0], lower), np.where(astray, wider[1], upper)
+    return lower, upper
+
+
+def cut(linear: Floats, half: Floats, low: float, high: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Intervals of linear estimates cut to [low, high], and which of them miss everything possible, so that they say nothing."""
     least, most = linear - half, linear + half
-    astray = (most < low) | (least > high)  # the interval missed everything possible, so it tells nothing
+    astray = (most < low) | (least > high)
     lower = np.where(astray, low, np.clip(least, low, high))
-    upper = np.where(astray, high, np.clip(most, low, high))
-    return Answers(values, np.minimum(lower, values), np.maximum(upper, values), prefix, raw)
+    # Without a known end the width of the interval is what is left to say.
+    upper = np.where(astray, high if np.isfinite(high) else half, np.clip(most, low, high))
+    return lower, upper, astray
 
 
 def outward(linear: Floats, half: Floats) -> Floats:
@@ -131,11 +229,13 @@ def outward(linear: Floats, half: Floats) -> Floats:
     return np.where((half > 0) & (half <= FEW), whole, half)
 
 
-def _public_sums(strategy: Strategy, chain: Floats, total: int) -> list[tuple[Ints, float]]:
+def _public_sums(strategy: Strategy, chain: Floats, noisy: Noisy) -> list[tuple[Ints, float]]:
     """Sets of places whose sum is known: what public counts say, and what was observed exactly."""
     size = strategy.resolved.n_positions
-    known = strategy.projection.facts if strategy.projection is not None else ()
-    found = [(f.places, float((f.constant or 0) + f.records * total)) for f in known]
+    found: list[tuple[Ints, float]] = []
+    if strategy.projection is not None:
+        facts = strategy.projection.facts
+        found += [(f.places, float(s)) for f, s in zip(facts, strategy.stated(noisy), strict=True)]
     exact = np.flatnonzero(strategy.parts[0].exact)
     ends = np.concatenate([[0], strategy.bounds[exact]])
     for group, row in enumerate(np.diff(chain[:, exact], axis=1, prepend=0.0)):
@@ -215,7 +315,8 @@ def _possible(strategy: Strategy, noisy: Noisy) -> tuple[float, float]:
     if strategy.resolved.query.word != "sum":
         return -np.inf, np.inf
     values = asked.matrix[0] / asked.denominator
-    return min(0.0, float(values.min()) * noisy.total), max(0.0, float(values.max()) * noisy.total)
+    least, most = float(values.min()), float(values.max())
+    return least * noisy.most if least < 0 else 0.0, most * noisy.most if most > 0 else 0.0
 
 
 def _rows(strategy: Strategy, noisy: Noisy) -> Answers:
@@ -224,34 +325,39 @@ def _rows(strategy: Strategy, noisy: Noisy) -> Answers:
     if strategy.resolved.query.word == "mean":
         return _means(strategy, noisy)
     linear = np.concatenate(noisy.values, axis=1) / asked.denominator
-    half = strategy.half_widths(strategy.answer_variance()) / asked.denominator
     low, high = _possible(strategy, noisy)
-    return around(np.clip(linear, low, high), linear, half, low, high)
+    halves = halves_of(strategy, linear, strategy.answer_variance())
+    return around(np.clip(linear, low, high), linear, halves, low, high)
 
 
 def _means(strategy: Strategy, noisy: Noisy) -> Answers:
-    """Total over count. With a noisy count the interval is the box of two 97.5 % intervals (Bonferroni)."""
+    """Total over count. With a noisy count the interval is the box of two 97.5 % intervals (Bonferroni; likewise for other
+    coverages)."""
     asked = strategy.resolved.workload
     assert isinstance(asked, Rows)
     sums, counts = noisy.values
     ordinary = asked.matrix[0][asked.matrix[1] > 0] / asked.denominator
     least, most = float(ordinary.min()), float(ordinary.max())
     scales = [strategy.scale(p) for p in strategy.parts]
-    coverage = Fraction(95, 100) if scales[1] is None else Fraction(975, 1000)
-    wide = [0.0 if s is None else strategy.noise_quantile(s, coverage) for s in scales]
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = sums / asked.denominator / np.maximum(counts, 1.0)
-        corners = [
-            (sums + a * wide[0]) / asked.denominator / np.maximum(counts + b * wide[1], 1.0)
-            for a in (-1, 1)
-            for b in (-1, 1)
-        ]
-    told = np.clip(value, least, most)
-    lower = np.clip(np.minimum.reduce(corners), least, most)
-    upper = np.clip(np.maximum.reduce(corners), least, most)
-    unsure = counts - wide[1] < 1  # the group may be empty: nothing is known but the declared range
-    lower, upper = np.where(unsure, least, lower), np.where(unsure, most, upper)
-    return Answers(told, np.minimum(lower, told), np.maximum(upper, told))
+        told = np.clip(sums / asked.denominator / np.maximum(counts, 1.0), least, most)
+
+    def ends(coverage: Fraction) -> tuple[Floats, Floats]:
+        each = coverage if scales[1] is None else (1 + coverage) / 2
+        wide = [0.0 if s is None else strategy.noise_quantile(s, each) for s in scales]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            corners = [
+                (sums + a * wide[0]) / asked.denominator / np.maximum(counts + b * wide[1], 1.0)
+                for a in (-1, 1)
+                for b in (-1, 1)
+            ]
+        lower = np.clip(np.minimum.reduce(corners), least, most)
+        upper = np.clip(np.maximum.reduce(corners), least, most)
+        unsure = counts - wide[1] < 1  # the group may be empty: nothing is known but the declared range
+        lower, upper = np.where(unsure, least, lower), np.where(unsure, most, upper)
+        return np.minimum(lower, told), np.maximum(upper, told)
+
+    return Answers(told, *ends(COVERAGE), ends=ends)
 
 
 def quantile_positions(prefix: Floats, levels: tuple[Fraction, ...], ordinary: int) -> Ints:

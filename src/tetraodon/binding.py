@@ -75,6 +75,11 @@ def bind(secrets: Secrets, domain: Domain) -> Graph:
     raise SpecificationError(f"secrets: a secret graph such as td.Full(), not {type(secrets).__name__}.")
 
 
+def complete(domain: Domain) -> Graph:
+    """Any two cells joined, special ones too, whatever is declared of them."""
+    return Graph(domain, "strong", tuple(Axis(size, window=size - 1) for size in domain.shape))
+
+
 def _one(on: str | None, domain: Domain, where: str) -> str:
     if on is not None:
         domain.attribute(on, f"{where}.on")

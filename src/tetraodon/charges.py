@@ -18,6 +18,7 @@ from .hops import farthest, widest
 from .loss import Loss
 from .policy import Policy
 from .sensitivity import Move, Neighbourhood, stacked
+from .sensitivity.persons import PRESENCE
 from .sensitivity.stack import Term
 from .zcdp import along_path
 
@@ -108,6 +109,13 @@ def key_of(charge: Charge) -> str:
     return hashlib.sha256(canonical("charge", told).encode()).hexdigest()
 
 
+def reading_of(charge: Charge) -> str:
+    """Which rows were chosen before those of a person were counted, "" for all: releases that saw other rows of the same people
+    are about other records."""
+    told = charge.cost.get("reading", "") if isinstance(charge.cost, Mapping) else ""
+    return told if isinstance(told, str) else ""
+
+
 def largest(losses: Losses) -> Fraction:
     return max(losses.values(), default=Fraction(0))
 
@@ -131,6 +139,9 @@ def alone(charge: Keyed, policy: Keyed, own: Keyed | None) -> Losses:
     if told.policy_hash == policy.key:
         return stated_by(told)
     try:
+        if own is not None and policy.held.neighbourhood.vanishing and not own.held.neighbourhood.vanishing:
+            # It stands in the manifest, and answers lie between 0 and it.
+            raise PolicyError("the number of records went out with it, which this policy holds secret.")
         if isinstance(told.cost, Mapping) and "terms" in told.cost:
             return _from_rows(charge, policy)
         if own is None:
@@ -179,10 +190,14 @@ def _by_distance(charge: Charge, policy: Policy, own: Policy) -> Losses:
         raise Unsupported("it went out exactly and its rows were not kept")
     if not own.neighbourhood.is_plain:
         raise Unsupported("its rows were not kept, and known counts make several records change at once")
-    hood = policy.neighbourhood
+    hood, before = policy.neighbourhood, own.neighbourhood
+    if own.people != policy.people or (hood.vanishing and not before.vanishing):
+        raise Unsupported("its rows were not kept, and here people may come and go, or have other rows")
     hops: Mapping[str, int] | None
     if hood.is_plain:
-        hops = {"any": 1} if own.secrets == policy.secrets else farthest(own.graph, policy.graph)
+        hops = {"any": 1} if own.secrets == policy.secrets else farthest(before.graph, hood.graph)
+        if hops is not None and hood.vanishing and "any" not in hops:
+            hops = {**hops, PRESENCE: 1}
     else:
         assert hood.classes is not None
         if not hood.classes.is_determined:

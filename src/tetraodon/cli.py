@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from . import __version__
-from .errors import OutputError, TetraodonError, Unsupported
+from .errors import OutputError, SpecificationError, TetraodonError
 
 app = typer.Typer(
     name="tetraodon",
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-ledger_app = typer.Typer(help="Look at a ledger.", no_args_is_help=True)
+ledger_app = typer.Typer(help="Look at a ledger, or raise its total.", no_args_is_help=True)
 app.add_typer(ledger_app, name="ledger")
 
 FileArgument = Annotated[Path, typer.Argument(help="The settings file, release.toml.", show_default=False)]
@@ -147,48 +147,65 @@ def _is_demo(settings: Path) -> bool:
 @app.command()
 def init(
     out: Annotated[Path, typer.Option(help="File to write.")] = Path("release.toml"),
-    columns: Annotated[Path | None, typer.Option(help="Not available in this version.")] = None,
+    columns: Annotated[
+        Path | None, typer.Option(help="Take names and types of columns from this file's schema.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Which table of a DuckDB file.")] = None,
 ) -> None:
-    """Write a commented release.toml to start from. It never looks at data."""
-    if columns is not None:
-        raise Unsupported("init --columns: not available in this version; edit the names in the file.")
+    """Write a commented release.toml to start from. It never looks at rows."""
+    from .starting import settings_text
+
+    if table is not None and columns is None:
+        raise SpecificationError("init --table: goes with --columns, the file that has the table.")
     if out.exists():
         raise OutputError(f"{out}: exists already; choose another name with --out.")
+    text = _template("init.toml") if columns is None else settings_text(columns, out, table)
     try:
-        out.write_text(_template("init.toml"), encoding="utf-8")
+        out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror}).") from None
     print(f"Wrote {out}. Edit it, then: tetraodon plan {out}")
 
 
+CompareOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--compare",
+        help="Also under these secrets: full, attribute-wise, nothing, or '{ income = { within = 100 } }' (may be repeated).",
+    ),
+]
+
+
 @app.command()
-def plan(
-    file: FileArgument,
-    as_json: JsonOption = False,
-    compare: Annotated[bool, typer.Option("--compare", hidden=True)] = False,
-) -> None:
+def plan(file: FileArgument, compare: CompareOption = None, as_json: JsonOption = False) -> None:
     """What each release would cost and how accurate it would be. Reads no data, spends nothing."""
-    if compare:
-        raise Unsupported("plan --compare: not available in this version.")
     from .planning import plan_text, planned
     from .spec import load
+    from .tuning import compared, compared_spec, compared_text, policies_of
 
     document = load(file)
+    policies = policies_of(document, compare or ())
     with _working("pricing"):
         told = planned(document)
+        beside = compared(document, policies)
     if as_json:
-        _print_json(told)
-    else:
-        print(plan_text(told))
+        _print_json(told | ({"compared": compared_spec(beside)} if beside else {}))
+        return
+    print(plan_text(told))
+    if beside:
+        print(f"\n{compared_text(beside)}")
 
 
 @app.command()
 def explain(file: FileArgument, as_json: JsonOption = False) -> None:
     """The policy in plain words."""
+    from .editions import RENEWAL
     from .spec import load
 
     document = load(file)
     text = document.policy.explain(**{document.total.unit: document.total.amount})
+    if document.renews:
+        text += f"\n{RENEWAL}"
     if as_json:
         _print_json(
             {"policy": document.policy.to_spec(), "hash": document.policy.hash, "lines": text.split("\n")}
@@ -230,10 +247,26 @@ def release(
     print(release_text(told, folder))
 
 
-@app.command(hidden=True)
-def tune(file: FileArgument) -> None:
-    """Not available in this version."""
-    raise Unsupported("tune: not available in this version; use plan with other values of epsilon.")
+@app.command()
+def tune(
+    file: FileArgument,
+    target: Annotated[str, typer.Option(help='The ± that is wished for, such as "± 100".', show_default=False)],
+    compare: CompareOption = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only this release (may be repeated).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The least epsilon or rho for a wished ±, by policy and by mechanism. Reads no data and no ledger, spends nothing."""
+    from .spec import load
+    from .tuning import policies_of, tune_text, tuned
+
+    document = load(file)
+    policies = policies_of(document, compare or ())
+    with _working("pricing"):
+        told = tuned(document, policies, target, only or ())
+    if as_json:
+        _print_json(told)
+    else:
+        print(tune_text(told))
 
 
 @app.command()
@@ -294,11 +327,11 @@ def ledger_show(file: LedgerArgument, as_json: JsonOption = False) -> None:
 def ledger_verify(
     file: LedgerArgument,
     manifests: Annotated[
-        list[Path] | None, typer.Argument(help="Manifests that must not be newer than the ledger.")
+        list[Path] | None, typer.Argument(help="Manifests that must not be newer than the ledger, with their files beside them.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the chain, the sums and, against manifests, that the ledger was not rolled back."""
+    """Check the chain, the sums and, against manifests, that the ledger was not rolled back and their files are unchanged."""
     from .ledger import verify
 
     found = verify(file, manifests or [])
@@ -322,7 +355,21 @@ def ledger_verify(
         raise typer.Exit(1)
 
 
-@ledger_app.command("raise", hidden=True)
-def ledger_raise(file: LedgerArgument) -> None:
-    """Not available in this version."""
-    raise Unsupported("ledger raise: not available in this version.")
+@ledger_app.command("raise")
+def ledger_raise(
+    file: LedgerArgument,
+    to: Annotated[str, typer.Option(help='The new total, exact: "2", "3/2".', show_default=False)],
+    reason: Annotated[str, typer.Option(help="One line; every later report shows it.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """Raise the total, in a row of the chain. It weakens what was promised, and every later report says so."""
+    from .editions import raised_lines, raises_spec
+    from .ledger import Ledger
+
+    ledger = Ledger.existing(file)
+    ledger.raise_total(to, reason)
+    raises = raises_spec(ledger)
+    if as_json:
+        _print_json(raises[-1])
+    else:
+        print(f"{raised_lines(raises)[-1]}. State the new total in settings that use {file}.")

@@ -4,6 +4,10 @@ The loss of a sequence of releases between two neighbouring tables is the sum of
 where later releases were chosen by what earlier ones showed (He, Machanavajjhala, Ding 2014, theorem 4.1; derived for
 different policies, docs/composition.md). So the account under a policy is the largest *sum* over its neighbours, not the
 sum of the largest: releases that no single change of a record touches together do not add up.
+
+That holds within one edition of the data. In another edition the same person has another record, whose value changes along
+another edge of the same secret: over editions the joint losses of each add up, secret by secret (docs/composition.md). So they do
+over choices of rows (``where``, ``sql``) among which those of a person compete to be kept: other rows are other records.
 """
 
 from __future__ import annotations
@@ -12,28 +16,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from .axes import Bools, Ints
 from .chain import canonical
-from .charges import Keyed, Losses, alone, kept_rows, key_of, largest, losses_of, stated_by
+from .charges import Keyed, Losses, alone, kept_rows, key_of, largest, losses_of, reading_of, stated_by
+from .constraints import Constraint, constraint_from_spec
+from .contexts import contexts, filtered
 from .entries import Charge
 from .errors import PolicyError, SpecificationError, Unsupported
 from .exact import show
 from .graphs import Graph
 from .loss import Unit
-from .policy import Policy
+from .phrases import thawed
+from .policy import Policy, exempt_of
 from .sensitivity import Neighbourhood, stacked
 from .sensitivity.stack import Term, joint_domain
 from .zcdp import of_pure
 
 BY_SECRET = "sums along the edges of each attribute"
 TOGETHER = "all releases together, change by change"
+EDITIONS = "the joint loss of each edition, summed over editions"
 SMALL_WORK = 1_000_000
-CONTEXTS = 4096
+ANSWERS = ("answer", "answers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,43 +86,61 @@ class InForce:
 def in_force(declared: Sequence[tuple[int, Policy]]) -> tuple[InForce, ...]:
     """The declared policies, and each with all counts known at any time since: constraints belong to the table.
 
-    A policy never leaves force: a count that becomes known may lower a true loss, and the account gives no refunds.
+    A policy never leaves force: a count that becomes known may lower a true loss, and the account gives no refunds. Where
+    editions have other answers, what is known is joined without them, which never costs less.
 
     Args:
         declared: (row, policy), oldest first, over one domain.
 
     Raises:
-        PolicyError: one count with two answers, or known counts that cannot be priced together.
+        PolicyError: known counts that cannot be priced together.
     """
     found = {policy.hash: InForce(policy, row, False) for row, policy in declared}
-    known: dict[str, Any] = {}
+    known: dict[str, Constraint] = {}
+    agree = True
     for at, (row, policy) in enumerate(declared):
-        _join(known, policy)
+        for constraint in policy.constraints:
+            agree &= _join(known, constraint)
         for _, earlier in declared[: at + 1]:
-            try:
-                joined = Policy(earlier.domain, earlier.secrets, tuple(known.values()), earlier.presence)
-            except SpecificationError as error:
-                raise PolicyError(f"known counts of several policies together: {error}") from None
+            joined = _knowing(earlier, known, agree)
             found.setdefault(joined.hash, InForce(joined, row, True))
     return tuple(found.values())
 
 
-def _join(known: dict[str, Any], policy: Policy) -> None:
-    for constraint in policy.constraints:
-        spec = dict(constraint.to_spec())
-        answer = {key: spec.pop(key) for key in ("answer", "answers") if key in spec}
-        key = canonical("constraint", spec)
-        before = known.get(key)
-        if before is None or (answer and not _answer(before)):
-            known[key] = constraint
-        elif answer and answer != _answer(before):
-            raise PolicyError(
-                f"policy.constraints: {key} has one answer here and another in an earlier policy."
-            )
+def _join(known: dict[str, Constraint], constraint: Constraint) -> bool:
+    """Add a known count, with its answer if one is stated; whether the answer is the one of earlier policies."""
+    spec = dict(constraint.to_spec())
+    answer = {key: spec.pop(key) for key in ANSWERS if key in spec}
+    key = canonical("constraint", spec)
+    before = known.get(key)
+    stated = {} if before is None else {k: v for k, v in before.to_spec().items() if k in ANSWERS}
+    if before is None or (answer and not stated):
+        known[key] = constraint
+    return not answer or not stated or answer == stated
 
 
-def _answer(constraint: Any) -> dict[str, Any]:
-    return {key: value for key, value in constraint.to_spec().items() if key in ("answer", "answers")}
+def _knowing(policy: Policy, known: Mapping[str, Constraint], agree: bool) -> Policy:
+    """A policy with these counts known, without their answers where these contradict each other."""
+    exempt = exempt_of({name: thawed(told) for name, told in policy.exempt})
+
+    def knowing(constraints: Sequence[Constraint]) -> Policy:
+        return Policy(policy.domain, policy.secrets, constraints, policy.presence, exempt, policy.people)
+
+    try:
+        if agree:
+            return knowing(tuple(known.values()))
+    except (
+        SpecificationError
+    ):  # answers of several editions, or counts that have no price together: told apart below
+        pass
+    unanswered = []
+    for constraint in known.values():
+        spec = {key: value for key, value in constraint.to_spec().items() if key not in ANSWERS}
+        unanswered.append(constraint_from_spec(spec, "policy.constraints"))
+    try:
+        return knowing(unanswered)
+    except SpecificationError as error:
+        raise PolicyError(f"known counts of several policies together: {error}") from None
 
 
 def loss_under(
@@ -124,13 +149,18 @@ def loss_under(
     unit: Unit = "epsilon",
     declared: Mapping[str, Policy] | None = None,
     within: Mapping[str, int] | None = None,
+    edition: str = "",
 ) -> Composed:
     """A bound on the joint loss of ``charges`` under ``policy``, exact where the changes can be gone through.
+
+    It covers whoever is in every edition: changes of one table within an edition, and one of each edition together, all of
+    the same attribute where an edge changes one attribute.
 
     Args:
         unit: of the account. In ρ, a pure release of ε enters as ε²/2 and Gaussian ones add squared moves.
         declared: policies by hash, for releases whose rows are not kept.
-        within: only changes of records that have this cell of each named attribute, which no edge may change.
+        within: of ``edition``, only changes of records that have this cell of each named attribute, which no edge may
+            change. The same people may have other cells in other editions, all of whose losses count.
 
     Raises:
         PolicyError: something went out exactly that this policy holds secret, or a release cannot be priced under it.
@@ -139,30 +169,51 @@ def loss_under(
         raise PolicyError(
             "a release with Gaussian noise has no loss in epsilon; use an account in rho and delta."
         )
+    tables: dict[tuple[str, str], list[Charge]] = {}
+    for charge in charges:
+        tables.setdefault((charge.edition, reading_of(charge)), []).append(charge)
+    found = [
+        _of_one_table(policy, own, unit, declared, within if table == (edition, "") else None)
+        for table, own in tables.items()
+    ]
+    if len(found) == 1:
+        return Composed(_told(found[0].by_secret), found[0].rule)
+    summed = _summed([each.by_secret for each in found], np.ones((1, len(found)), dtype=bool))
+    return Composed(_told(summed), EDITIONS if found else BY_SECRET)
+
+
+def _of_one_table(
+    policy: Policy,
+    charges: Sequence[Charge],
+    unit: Unit,
+    declared: Mapping[str, Policy] | None,
+    within: Mapping[str, int] | None,
+) -> Composed:
+    """The joint loss of releases from one and the same table, where one change of a record meets them all."""
     held = Keyed(policy.hash, policy)
     keyed = [Keyed(key_of(charge), charge) for charge in charges]
     parts = [_entering(alone(each, held, _own(each.held, declared)), each.held, unit) for each in keyed]
     # Under known counts one change may move records that different filters see.
     one = np.ones((1, len(keyed)), dtype=bool)
-    contexts = _contexts(keyed, policy, within) if policy.neighbourhood.is_plain else one
-    summed = _summed(parts, contexts)
+    seen = contexts(keyed, policy, within) if policy.neighbourhood.is_plain else one
+    summed = _summed(parts, seen)
     if within is not None or len(charges) < 2:
         return Composed(summed, BY_SECRET)
     joint = _joint(keyed, parts, held, unit)
     if joint is None:
         return Composed(summed, BY_SECRET)
-    if set(joint) == set(summed):
-        joint = {name: min(value, summed[name]) for name, value in joint.items()}
+    if set(_told(joint)) == set(_told(summed)):
+        joint = {name: min(_of(joint, name), _of(summed, name)) for name in {**joint, **summed}}
     return Composed(joint, TOGETHER) if largest(joint) <= largest(summed) else Composed(summed, BY_SECRET)
 
 
 def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     """The sums of what the charges state for the one policy that they were all priced under; None where filters could
     lower them."""
-    if any(_filtered(charge) for charge in charges):
+    if any(filtered(charge) for charge in charges):
         return None
     parts = [_entering(stated_by(charge), charge, unit) for charge in charges]
-    return _summed(parts, np.ones((1, len(charges)), dtype=bool))
+    return _told(_summed(parts, np.ones((1, len(charges)), dtype=bool)))
 
 
 def _own(charge: Charge, declared: Mapping[str, Policy] | None) -> Keyed | None:
@@ -177,84 +228,34 @@ def _entering(losses: Losses, charge: Charge, unit: Unit) -> Losses:
     return losses
 
 
-def _filtered(charge: Charge) -> bool:
-    """Whether some rows of a charge leave records out."""
-    told = charge.cost.get("terms", ()) if isinstance(charge.cost, Mapping) else ()
-    return any("where" in each.get("query", ()) for each in told)
-
-
-def _contexts(charges: Sequence[Keyed], policy: Policy, within: Mapping[str, int] | None) -> Bools:
-    """Shape (contexts, charges): which releases can see one and the same change of a record.
-
-    An edge keeps every attribute inside one component of that attribute's own graph, so a release that filters a whole
-    component away is not touched by edges there. This is parallel composition, and needs no rule of its own.
-    """
-    every = np.ones((1, len(charges)), dtype=bool)
-    seen = {
-        i: _seen(each, Keyed(policy.hash, policy)) for i, each in enumerate(charges) if _filtered(each.held)
-    }
-    for name in dict.fromkeys(n for told in seen.values() for n in told):
-        labels = _components(policy.graph, name)
-        if labels is None:
-            continue
-        pattern = np.ones((int(labels.max()) + 1, len(charges)), dtype=bool)
-        for i, told in seen.items():
-            if name in told:
-                pattern[:, i] = np.bincount(labels, weights=told[name], minlength=len(pattern)) > 0
-        if within is not None and name in within:
-            distinct = pattern[[labels[within[name]]]]
-        else:
-            distinct = np.unique(pattern, axis=0)
-        if len(every) * len(distinct) > CONTEXTS:
-            continue  # fewer contexts are told apart: the bound stays one
-        every = np.unique(np.array([x & y for x, y in product(every, distinct)]), axis=0)
-    return every
-
-
-@lru_cache(maxsize=1024)
-def _seen(charge: Keyed, policy: Keyed) -> Mapping[str, Bools]:
-    """For every attribute that a charge filters, the cells that some of its rows see."""
-    found: dict[str, Bools] = {}
-    terms = [*kept_rows(charge, policy)[0]]
-    filters = []
-    for term in terms:
-        r = term.resolved
-        told = dict(r.filters)
-        told |= {
-            g.name: g.labels >= 0 for g in [*r.groups, *([r.axis] if r.axis else [])] if g.labels is not None
-        }
-        filters.append({name: kept for name, kept in told.items() if not kept.all()})
-    for name in dict.fromkeys(n for told in filters for n in told):
-        if all(name in told for told in filters):
-            found[name] = np.logical_or.reduce([told[name] for told in filters])
-    return found
-
-
-def _components(graph: Graph, name: str) -> Ints | None:
-    """Component of every cell of one attribute in the graph that is left when only this attribute is looked at."""
-    try:
-        small = graph.project([name])
-        return small.axes[0].components
-    except Unsupported:
-        return None
-
-
 def _summed(parts: Sequence[Losses], contexts: Bools) -> dict[str, Fraction]:
-    """For every secret the largest sum over the contexts; a loss of "any" change counts for every secret."""
-    names = dict.fromkeys(n for part in parts for n in part)
-    secrets = [n for n in names if n != "any"] or list(names)
+    """For every secret the largest sum over the contexts; a loss of "any" change counts for every secret.
+
+    "any" stays beside the names, for sums with parts that name other secrets.
+    """
     patterns, group = np.unique(contexts, axis=1, return_inverse=True)
     group = np.ravel(group)
     found = {}
-    for secret in secrets:
+    for secret in dict.fromkeys(n for part in parts for n in part):
         totals = [Fraction(0)] * patterns.shape[1]
         for at, part in zip(group.tolist(), parts, strict=True):
-            totals[at] += part.get(secret, part.get("any", Fraction(0)))
+            totals[at] += _of(part, secret)
         sums = (
             sum((t for t, here in zip(totals, row, strict=True) if here), Fraction(0)) for row in patterns
         )
         found[secret] = max(sums, default=Fraction(0))
     return found
+
+
+def _of(losses: Losses, secret: str) -> Fraction:
+    """The loss for changes of one secret."""
+    return losses.get(secret, losses.get("any", Fraction(0)))
+
+
+def _told(losses: Losses) -> Losses:
+    """Losses without the one of any change, where those of named secrets cover it."""
+    named = {name: loss for name, loss in losses.items() if name != "any"}
+    return named if named and largest(named) >= losses.get("any", 0) else losses
 
 
 def _joint(
@@ -316,13 +317,16 @@ def _together(charges: tuple[Keyed, ...], policy: Keyed, unit: Unit) -> Losses:
     hood: Neighbourhood = policy.held.neighbourhood
     parts = [(each.held.loss.unit, kept_rows(each, policy)[0]) for each in charges]
     terms = [term for _, own in parts for term in own]
-    if terms and any(own != unit for own, _ in parts):
+    is_mixed = bool(terms) and any(own != unit for own, _ in parts)
+    if is_mixed and hood.is_single and not hood.exempt:
         return _mixed(parts, hood.graph)
     try:
-        return losses_of(stacked(terms, hood, 2 if unit == "rho" else 1), hood)
+        if not is_mixed:
+            return losses_of(stacked(terms, hood, 2 if unit == "rho" else 1), hood)
     except (Unsupported, PolicyError):  # too much together, though each has a price
-        each = [_entering(alone(c, policy, None), c.held, unit) for c in charges]
-        return _summed(each, np.ones((1, len(each)), dtype=bool))
+        pass
+    each = [_entering(alone(c, policy, None), c.held, unit) for c in charges]
+    return _summed(each, np.ones((1, len(each)), dtype=bool))
 
 
 def _mixed(parts: Sequence[tuple[Unit, tuple[Term, ...]]], graph: Graph) -> Losses:

@@ -12,18 +12,19 @@ from .attributes import Categorical, Numeric, Point
 from .cellular import Cells
 from .domain import Domain
 from .engine import SMALL, encoded
-from .errors import DataError
+from .errors import DataError, EngineError
 from .files import Source, sealed
 from .readable import kind_of
 
 DENSE = 10**7
 BATCH = 1_000_000
+MAX_COUNT = 2**63 - 1
 PART = 1 << 15
 TABLED = 1 << 16  # boundaries that are kept
 
 
 def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterator[tuple[Cells, Cells]]:
-    """How many rows lie in each cell that has any: chunks of (codes, counts), each code once.
+    """How much the rows of each cell that has any count: chunks of (codes, counts), each code once. A row counts 1, or its weight.
 
     One GROUP BY of the row-major code, out of core. Where the engine is DuckDB in this process and the domain is small
     enough for an array, the codes are streamed and tallied here instead, which costs less (benchmarks/counts.py).
@@ -32,27 +33,58 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
         DataError: a null, invalid or undeclared value under ``missing="refuse"``; names the column, nothing else.
         EngineError: the engine failed.
     """
-    refused = False
+    refused, held = False, 0
     with source.opened() as (backend, table):
-        codes = sealed(source.where, "planning", encoded, table, domain, _columns(source, domain), null)
+        codes = sealed(source.where, "planning", _coded, source, table, domain, null)
         if source.embedded and domain.size <= DENSE:
             tally = np.zeros(domain.size, dtype=np.int64)
             for batch in _batches(source.where, backend, codes):
                 refused = batch.column(0).null_count > 0
                 if refused:
                     break
-                np.add.at(tally, batch.column(0).to_numpy(), 1)
+                np.add.at(tally, batch.column(0).to_numpy(), _amounts(batch))
+                held += int(np.sum(_amounts(batch))) if source.is_weighted else 0
+                if held > MAX_COUNT:
+                    raise EngineError(f"{source.where}: more than 2^63 − 1 weight steps cannot be counted.")
             else:
                 present = np.flatnonzero(tally)
                 yield present, tally[present]
         else:
-            for batch in _batches(source.where, backend, codes.group_by("code").aggregate(n=codes.count())):
+            amount = codes.steps.sum() if source.is_weighted else codes.count()
+            for batch in _batches(source.where, backend, codes.group_by("code").aggregate(n=amount)):
                 refused = batch.column(0).null_count > 0
                 if refused:
                     break
-                yield tuple(c.to_numpy().astype(np.int64) for c in batch.columns)
+                yield sealed(source.where, "reading", _whole, batch)
     if refused:
         raise _refusal(source, domain, null)
+
+
+def _coded(
+    source: Source, table: Any, domain: Domain, null: Sequence[str], carried: Sequence[str] = ()
+) -> Any:
+    """``encoded``, with null for the code of a row with a flaw, and what a row counts where that is not 1."""
+    import ibis
+
+    beside = [*(["steps"] if source.is_weighted else []), *carried]
+    flaw = ["flaw"] if source.flaws else []
+    rows = encoded(table, domain, _columns(source, domain), null, [*beside, *flaw])
+    if flaw:
+        code = ibis.cases((rows.flaw.isnull(), rows.code), else_=ibis.null(rows.code.type()))
+        rows = rows.select(code=code, **{c: rows[c] for c in beside})
+    return rows
+
+
+def _whole(batch: Any) -> tuple[Cells, Cells]:
+    """Its two columns, whatever engines make of a sum."""
+    import pyarrow as pa
+
+    codes, amounts = (column.cast(pa.int64()).to_numpy() for column in batch.columns)
+    return codes, amounts
+
+
+def _amounts(batch: Any) -> Any:
+    return batch.column("steps").to_numpy() if "steps" in batch.schema.names else 1
 
 
 @dataclass(frozen=True, repr=False, eq=False, slots=True)
@@ -91,7 +123,9 @@ def streamed(
     """
     places = [f"c{source.columns.index(c)}" for c in keep]
     who = None if ident is None else f"c{source.columns.index(ident)}"
-    carried = list(dict.fromkeys([*places, *([] if who is None else [who])]))
+    carried = list(
+        dict.fromkeys([*places, *([] if who is None else [who]), *(["place"] if source.is_placed else [])])
+    )
     columns = _columns(source, domain)
     numbers = source.embedded and _of_doubles(source, domain)
     refused = unnamed = False
@@ -102,15 +136,18 @@ def streamed(
             if ordered and source.embedded:
                 backend.con.execute("SET preserve_insertion_order = true")
             if numbers:
-                rows = table[list(dict.fromkeys([*columns, *carried]))]
+                flawed = ["flaw"] if source.flaws else []
+                rows = table[list(dict.fromkeys([*columns, *carried, *flawed]))]
             else:
-                rows = encoded(table, domain, columns, null, carried)
-            return rows if who is None else rows.mutate(id=rows[who].cast("string"))
+                rows = _coded(source, table, domain, null, carried)
+            rows = rows if who is None else rows.mutate(id=rows[who].cast("string"))
+            return rows.order_by("place") if source.is_placed else rows
 
         for batch in _batches(source.where, backend, sealed(source.where, "planning", planned)):
             if numbers:
                 cells = _cells_of_doubles(domain, [batch.column(c) for c in columns])
                 refused = bool(len(cells)) and int(cells.min()) < 0
+                refused |= bool(source.flaws) and batch.column("flaw").null_count < batch.num_rows
             else:
                 refused = batch.column("code").null_count > 0
                 cells = None if refused else batch.column("code").to_numpy()
@@ -214,8 +251,19 @@ def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
         yield batch
 
 
+def _first_flaw(source: Source) -> DataError | None:
+    if not source.flaws:
+        return None
+    with source.opened() as (_, table):
+        first = sealed(source.where, "reading", lambda: table.flaw.min().to_pyarrow().as_py())
+    return None if first is None else DataError(source.flaws[first])
+
+
 def _refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
-    """Names the first attribute, in declared order, that meets a value it declared not to exist."""
+    """Names the first flaw of the rows, or else the first attribute that meets a value it declared not to exist."""
+    flaw = _first_flaw(source)
+    if flaw is not None:
+        return flaw
     for name, attribute in domain.items():
         if attribute.missing_cell is None:
             with source.opened() as (backend, table):
@@ -235,6 +283,15 @@ def _refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
 
 
 def row_count(source: Source) -> int:
-    """Number of rows."""
+    """Number of rows that are read.
+
+    Raises:
+        DataError: a row has a flaw; names columns, nothing else.
+    """
     with source.opened() as (_, table):
-        return int(sealed(source.where, "reading", lambda: table.count().to_pyarrow().as_py()))
+        first = {"first": table.flaw.min()} if source.flaws else {}
+        told = table.aggregate(n=table.count(), **first)
+        found = sealed(source.where, "reading", lambda: told.to_pyarrow().to_pylist()[0])
+    if found.get("first") is not None:
+        raise DataError(source.flaws[found["first"]])
+    return int(found["n"])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .mechanisms.blocks import DisclosedBlocks
 from .mechanisms.parts import Part
 from .mechanisms.strategy import Strategy
+from .phrases import bins_text
 from .queries import Query
 from .workload import Resolved, Rows
 
@@ -36,7 +39,23 @@ def exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | Hybri
             )  # without groups it is public anyway
         else:
             lines.append(_what(resolved, strategy, part) + tail)
+    if strategy.blocks is not None:
+        lines.append(_of_blocks(resolved, strategy.blocks))
     return list(dict.fromkeys(lines))
+
+
+def _of_blocks(resolved: Resolved, blocks: DisclosedBlocks) -> str:
+    """Totals over several groups: of every value of some attributes, or of blocks of them."""
+    every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
+    kinds = {g.name: len(f) for g, f in zip(every, blocks.factors, strict=True)}
+    names = [n for n in resolved.domain.names if kinds.get(n, 1) > 1]
+    kept = filter_text(resolved.query)
+    if all(kinds[g.name] in (1, g.size) for g in every):
+        return f"the number of records{kept} for every {', '.join(names)}{_bins(resolved.query, names)}"
+    return (
+        f"the number of records{kept} in every one of the {blocks.count} blocks of {', '.join(names)} that the policy discloses"
+        f"{_bins(resolved.query, names)}"
+    )
 
 
 def _is_total(strategy: Strategy, part: Part) -> bool:
@@ -60,9 +79,10 @@ def _what(resolved: Resolved, strategy: Strategy, part: Part) -> str:
     return f"{count} counts of cells or ranges of {along}"
 
 
-def _bins(query: Query) -> str:
-    told = query.to_spec().get("bins")
-    return f", bins {json.dumps(told, ensure_ascii=False)}" if told else ""
+def _bins(query: Query, names: Sequence[str] | None = None) -> str:
+    """The bins of a query, or of some of its attributes, in words."""
+    told = {n: b for n, b in query.to_spec().get("bins", {}).items() if names is None or n in names}
+    return bins_text(told)
 
 
 def filter_text(query: Query) -> str:

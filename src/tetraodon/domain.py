@@ -18,7 +18,7 @@ from .reading import kind_of, listed, table, under
 
 MAX_DOMAIN = 2**63 - 1
 
-__all__ = ["Attribute", "Categorical", "Domain", "Integer", "Numeric", "Point"]
+__all__ = ["Attribute", "Categorical", "Domain", "Integer", "Numeric", "Point", "check_columns"]
 
 
 def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None = None) -> Attribute:
@@ -50,7 +50,13 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
                 spec["hierarchy"] = folder / spec["hierarchy"]
             if isinstance(value, str):
                 return Categorical(value if folder is None else folder / value, **spec)
-            return Categorical(listed(value, "categorical", "a list of codes, or the path of a file"), **spec)
+            values = listed(value, "categorical", "a list of codes, or the path of a file")
+            if values == ["?", "?"]:  # one "?" may be a code
+                raise SpecificationError(
+                    'categorical: "?" is still to be filled in: list every value that there can be, or state the path of a file '
+                    "of codes, or delete the attribute."
+                )
+            return Categorical(values, **spec)
         if kinds[0] == "point":
             names = listed(value, "point", "the names of two columns")
             if len(names) != 2:
@@ -60,9 +66,36 @@ def attribute_from_spec(name: str, spec: Mapping[str, Any], folder: Path | None 
                     raise SpecificationError(f"{key}: is missing; add it.")
             return Point(*names, **spec)
         bounds = listed(value, kinds[0], "two bounds, [low, high]")
+        if any(isinstance(b, str) and b == "?" for b in bounds):
+            raise SpecificationError(
+                f'{kinds[0]}: "?" is still to be filled in: state the least and the largest value that there can be, or delete '
+                "the attribute."
+            )
         if len(bounds) != 2:
             raise SpecificationError(f"{kinds[0]}: two bounds, [low, high].")
         return Integer(*bounds, **spec) if kinds[0] == "integer" else Numeric(*bounds, **spec)
+
+
+def check_columns(domain: Domain) -> None:
+    """Refuses two attributes that read one column: a change of its value would change both, which no secret states.
+
+    Raises:
+        SpecificationError: names both attributes and the column.
+
+    >>> check_columns(Domain(age=Integer(0, 9), young=Integer(0, 1, column="age")))
+    Traceback (most recent call last):
+    ...
+    tetraodon.errors.SpecificationError: domain.young: reads column 'age', as attribute 'age' does; ...
+    """
+    read: dict[str, str] = {}
+    for name, attribute in domain.items():
+        for column in attribute.columns(name):
+            if column in read:
+                raise SpecificationError(
+                    f"domain.{name}: reads column {column!r}, as attribute {read[column]!r} does; declare one of them, and let "
+                    "queries bin it."
+                )
+            read[column] = name
 
 
 class Domain(Mapping[str, Attribute]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric, Point
@@ -16,7 +17,16 @@ from .domain import Domain
 from .errors import Unsupported
 from .readable import check_readable, kind_of
 
-__all__ = ["cells_expression", "check_readable", "encoded"]
+__all__ = [
+    "as_number",
+    "cells_expression",
+    "check_readable",
+    "encoded",
+    "is_between",
+    "is_joined",
+    "is_listed",
+    "without",
+]
 
 CASES = 64
 SMALL = 2**31
@@ -273,6 +283,11 @@ def _joined(pairs: Sequence[tuple[Any, int]]) -> bool:
     return len(pairs) > CASES or any(isinstance(v, str) and "\0" in v for v, _ in pairs)
 
 
+def is_joined(domain: Domain) -> bool:
+    """Whether cells of some attribute come from a join, which keeps rows in no order."""
+    return any(isinstance(a, Categorical) and _joined([(v, 0) for v in a.values]) for a in domain.values())
+
+
 def _compared(attribute: Categorical, column: Any, helper: Any, pairs: Sequence[tuple[Any, int]]) -> Any:
     """Cells of at most ``CASES`` categories, one comparison after another."""
     import ibis
@@ -294,6 +309,32 @@ def _unlisted(attribute: Categorical, column: Any) -> Any:
     )
 
 
+def is_listed(attribute: Categorical, column: Any) -> Any:
+    """Whether a value equals one of the declared ones (rule 4), of any number of them; false or null where it is null."""
+    import ibis
+
+    number = as_number(column) if _reads_number(attribute, column) else None
+    key = column if number is None else _helper(attribute, number)
+    values = [ibis.literal(value, key.type()) for value, _ in _pairs(attribute, column)]
+    return key.isin(values) if values else ibis.literal(False)
+
+
+def is_between(number: Any, low: Fraction, high: Fraction) -> Any:
+    """Whether a double lies between two numbers, each rounded once; false or null where it is no number.
+
+    Args:
+        low, high: with numerators and denominators within ±2^53.
+    """
+    ends = (_whole(end.numerator) / _whole(end.denominator) for end in (low, high))
+    return number.between(*ends) & ~_is_nan(number)
+
+
+def _whole(value: int) -> Any:
+    import ibis
+
+    return ibis.literal(value).cast("float64")
+
+
 # The whole code
 
 
@@ -309,7 +350,7 @@ def encoded(
     """
     attributes = [side for a in domain.values() for side in _sides(a)]
     # In stages, so that what is used several times is computed once.
-    table = table.select(*carried, **{f"v{i}": _without(table[c], null) for i, c in enumerate(columns)})
+    table = table.select(*carried, **{f"v{i}": without(table[c], null) for i, c in enumerate(columns)})
     read = [i for i, a in enumerate(attributes) if _reads_number(a, table[f"v{i}"])]
     table = table.mutate(**{f"n{i}": as_number(table[f"v{i}"]) for i in read}) if read else table
     if not read and not any(isinstance(a, Categorical) for a in attributes):
@@ -375,7 +416,8 @@ def _with_cell(table: Any, i: int, attribute: Scalar) -> Any:
     )
 
 
-def _without(column: Any, null: Sequence[str]) -> Any:
+def without(column: Any, null: Sequence[str]) -> Any:
+    """The column with the texts that count as null, null."""
     import ibis
 
     if kind_of(column.type()) != "text" or not null:

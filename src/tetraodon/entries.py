@@ -1,4 +1,4 @@
-"""What the rows of a ledger say: the first row's binding, policies declared later, charges, and what came of them."""
+"""What the rows of a ledger say: the first row's binding, policies declared later, charges, what came of them, raised totals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .noise import fresh_name
 Spec: TypeAlias = Mapping[str, Any] | str
 _FORMAT = 2
 FLAGS = ("histogram", "row", "measured")
+MAX_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: its kind ("created", "policy", "charge" or "published"), time (ISO 8601, UTC), hash, and all that it says."""
+    """One row: its kind ("created", "policy", "charge", "published" or "raised"), time (ISO 8601, UTC), hash, and what it says."""
 
     seq: int
     kind: str
@@ -91,18 +92,28 @@ _KEYS = {
     "policy": {"policy", "policy_hash"},
     "charge": {*_CHARGE, "unit", "amount"},
     "published": {"charge", "digests"},
+    "raised": {"unit", "total", "reason"},
 }  # fmt: skip
+# Left out of rows that do not say it, which keep the text that they always had.
+_OPTIONAL = {"created": {"renews"}}
 
 
 def created_body(
-    data: str, domain_hash: str, policy: Spec, policy_hash: str, total: Loss, delta: Fraction | None
+    data: str,
+    domain_hash: str,
+    policy: Spec,
+    policy_hash: str,
+    total: Loss,
+    delta: Fraction | None,
+    renews: str | None = None,
 ) -> dict[str, Any]:
     """The first row. Its identity is random: a ledger that is deleted and made anew has no head in common with the old.
 
     Raises:
         SpecificationError: an empty text, a total that is not above 0, a δ without ρ or outside (0, 1), ρ without δ, a
-            float in the policy.
+            float in the policy, a budget that renews with something other than the edition.
     """
+    renewal("ledger.renews", renews)
     for key, text in (("data", data), ("domain_hash", domain_hash)):
         _require_text(f"ledger.{key}", text)
     if not isinstance(total, Loss):
@@ -125,7 +136,15 @@ def created_body(
     }
     bound = {key: value for key, value in policy_body(policy, policy_hash).items() if key != "kind"}
     account = {"unit": total.unit, "total": str(total.amount), "delta": None if delta is None else str(delta)}
-    return made | bound | account
+    return made | bound | account | ({} if renews is None else {"renews": renews})
+
+
+def renewal(where: str, value: object) -> None:
+    """Refuse a budget that would renew with anything but the edition."""
+    if value is not None and value != "edition":
+        raise SpecificationError(
+            f'{where}: "edition", or leave it out: the budget then holds over all editions.'
+        )
 
 
 def policy_body(policy: Spec, policy_hash: str) -> dict[str, Any]:
@@ -159,24 +178,49 @@ def published_body(seq: int, digests: Mapping[str, str]) -> dict[str, Any]:
     return {"kind": "published", "charge": seq, "digests": dict(digests)}
 
 
+def raised_body(total: Loss, reason: str) -> dict[str, Any]:
+    """A row that raises the total.
+
+    Raises:
+        SpecificationError: no reason, or one that is not a line of at most 500 printable characters.
+    """
+    if not isinstance(total, Loss):
+        raise SpecificationError(f"raised.total: a Loss, not {type(total).__name__}.")
+    plain("raised.total", total.amount)
+    _require_text("raised.reason", reason)
+    if len(reason) > MAX_REASON or not reason.isprintable():
+        raise SpecificationError(
+            f"raised.reason: one line of at most {MAX_REASON} characters; every later report shows it."
+        )
+    return {"kind": "raised", "unit": total.unit, "total": str(total.amount), "reason": reason}
+
+
 def entry_of(row: Row) -> Entry | None:
     """What a row says; None if it cannot be read, as when a newer version wrote it."""
     try:
         body = json.loads(row[2])
         kind, time, charge = body["kind"], body["time"], None
-        if not isinstance(time, str) or set(body) != _KEYS[kind] | {"kind", "time"}:
+        if not isinstance(time, str):
+            return None
+        if set(body) - _OPTIONAL.get(kind, set()) != _KEYS[kind] | {"kind", "time"}:
             return None
         if kind == "created":
             if body["format"] != _FORMAT:
                 return None
             delta = None if body["delta"] is None else _stored_fraction(body["delta"])
             total = Loss(body["unit"], _stored_fraction(body["total"]))
-            created_body(body["data"], body["domain_hash"], body["policy"], body["policy_hash"], total, delta)
+            renews = body.get("renews")
+            if renews is None and "renews" in body:
+                return None
+            told = (body["data"], body["domain_hash"], body["policy"], body["policy_hash"])
+            created_body(*told, total, delta, renews)
         elif kind == "policy":
             policy_body(body["policy"], body["policy_hash"])
         elif kind == "charge":
             loss = Loss(body["unit"], _stored_fraction(body["amount"]))
             charge = Charge(loss=loss, **{key: body[key] for key in _CHARGE})
+        elif kind == "raised":
+            raised_body(Loss(body["unit"], _stored_fraction(body["total"])), body["reason"])
         else:
             published_body(body["charge"], body["digests"])
     except (KeyError, TypeError, ValueError, ZeroDivisionError, RecursionError):

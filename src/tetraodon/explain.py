@@ -4,48 +4,66 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .attributes import Attribute, Numeric, Point
 from .axes import Axis
 from .domain import Domain
 from .errors import Unsupported
 from .exact import exact, positive, show
+from .explain_people import exempt_lines, exempt_text, known_lines, people_lines
 from .graphs import AttributeSecrets, AttributeWise, Edges, Full, Graph, Nothing, Partition, Secrets, Within
 from .lattice import Blocks, Lattice
 from .lengths import measured
 from .metrics import L1, Discrete, Haversine
 from .sensitivity.neighbours import Neighbourhood
 
+if TYPE_CHECKING:
+    from .policy import Policy
 
-def unprotected_line(graph: Graph) -> str:
-    """The first line: attributes whose values no secret protects."""
+
+def unprotected_line(graph: Graph, hood: Neighbourhood) -> str:
+    """The first line: attributes whose values no secret protects.
+
+    Args:
+        graph: the declared secrets.
+    """
     names = graph.unprotected
-    if len(names) == len(graph.domain):
-        return "NOT protected: every attribute. This policy keeps nothing secret."
     if not names:
         return "NOT protected: nothing that is declared; every attribute has secrets."
+    told = "every attribute" if len(names) == len(graph.domain) else ", ".join(names)
+    if hood.vanishing or hood.graph is not graph:
+        return f"NOT protected: {told}. Of somebody who is known to be there, with their rows, it may be told apart."
+    if len(names) == len(graph.domain):
+        return "NOT protected: every attribute. This policy keeps nothing secret."
     whose = "Its" if len(names) == 1 else "Their"
-    return f"NOT protected: {', '.join(names)}. {whose} values may be disclosed exactly, person by person."
+    return f"NOT protected: {told}. {whose} values may be disclosed exactly, person by person."
 
 
-def explanation(
-    domain: Domain, secrets: Secrets, hood: Neighbourhood, epsilon: Any, rho: Any = None
-) -> list[str]:
+def headline(policy: Policy) -> str:
+    """The first line: what, and who, is not protected."""
+    line = unprotected_line(policy.graph, policy.neighbourhood)
+    weight = policy.people.weight
+    if weight is not None and weight.weights == "public":
+        line += " Nor are the weights of records."
+    return line if not policy.exempt else f"{line} Nor is anybody {exempt_text(policy.exempt)}."
+
+
+def explanation(policy: Policy, epsilon: Any, rho: Any = None) -> list[str]:
     """Lines for ``Policy.explain``, most important first."""
-    lines = [unprotected_line(hood.graph)]
-    lines += [f"Protected: {line}" for line in protected_lines(domain, secrets, hood.graph)]
-    lines += odds_lines(hood, epsilon) if rho is None else concentrated_lines(hood, rho)
-    lines += [f"Disclosed exactly: {line}" for line in disclosed_lines(domain, secrets, hood)]
+    graph, hood = policy.graph, policy.neighbourhood
+    lines = [headline(policy)]
+    lines += exempt_lines(policy.exempt, bool(policy.known))
+    lines += [f"Protected: {line}" for line in protected_lines(policy.domain, policy.secrets, graph)]
+    person = people_lines(policy.people, policy.presence)
+    lines += [line for line in person if not line.startswith("One record")]
+    lines += odds_lines(graph, hood, epsilon) if rho is None else concentrated_lines(hood, rho)
+    lines += [f"Disclosed exactly: {line}" for line in disclosed_lines(policy)]
     lines.append(
         "Not a secret: facts about groups of people (averages, trends, what is typical of a place or a trade), "
         "even when they let somebody guess a person's value."
     )
-    lines.append(
-        "One record is one person here. Who is in the table counts as known; somebody with several records is "
-        "protected record by record."
-    )
-    return lines
+    return lines + [line for line in person if line.startswith("One record")]
 
 
 def protected_lines(domain: Domain, secrets: Secrets, graph: Graph) -> list[str]:
@@ -235,13 +253,15 @@ def concentrated_lines(hood: Neighbourhood, rho: Any) -> list[str]:
     ]
 
 
-def odds_lines(hood: Neighbourhood, epsilon: Any) -> list[str]:
+def odds_lines(graph: Graph, hood: Neighbourhood, epsilon: Any) -> list[str]:
     """At what odds: one hop, the farthest pair of each attribute, and pairs without any path.
+
+    Args:
+        graph: the declared secrets, which more may be joined than (``hood``).
 
     Where public counts tie records together no number is told for pairs that are farther apart: a path of joined values
     need not be a path of possible tables.
     """
-    graph = hood.graph
     if not graph.has_edges:
         return []
     if not hood.is_plain:
@@ -266,7 +286,7 @@ def odds_lines(hood: Neighbourhood, epsilon: Any) -> list[str]:
             f"Odds: with epsilon = {show(eps)}, nobody's odds between two joined values change by a factor of more than "
             f"{factor(eps)}, whatever else they know about other people."
         ]
-    if graph.kind != "flat":
+    if graph.kind != "flat" and hood.graph is graph:
         for name, axis in zip(graph.domain.names, graph.axes, strict=True):
             hops = axis.distance(0, axis.base - 1) if axis.base > 1 else None
             if hops is not None and hops > 1:
@@ -274,7 +294,7 @@ def odds_lines(hood: Neighbourhood, epsilon: Any) -> list[str]:
                 lines.append(
                     f"Odds: {name}: {ends} are {hops} hops apart, so that pair costs up to {hops} epsilon."
                 )
-    return lines + _farthest_together(graph) + _unprotected_pairs(graph)
+    return lines + _farthest_together(graph) + (_unprotected_pairs(graph) if hood.graph is graph else [])
 
 
 def _farthest_together(graph: Graph) -> list[str]:
@@ -354,19 +374,22 @@ def axis_label(graph: Graph, name: str, cell: int) -> str:
     return graph.domain[name].label(cell)
 
 
-def disclosed_lines(domain: Domain, secrets: Secrets, hood: Neighbourhood) -> list[str]:
+def disclosed_lines(policy: Policy) -> list[str]:
     """Facts that the policy gives away."""
+    domain, secrets, hood = policy.domain, policy.secrets, policy.neighbourhood
     graph = hood.graph
-    lines = ["the number of records."]
+    lines = known_lines(policy.people, policy.presence)
     for known in hood.classes.known if hood.classes is not None else ():
         lines.append(
             f"{known.title}: stated as public already, and that this table agrees with it (it is refused otherwise)."
         )
     for name, attribute in domain.items():
-        if attribute.missing == "public":
+        if attribute.missing == "public" and hood.graph is policy.graph:
             lines.append(f"whether {name} is missing, for every record.")
         elif attribute.missing == "refuse":
             lines.append(f"that no record's {name} is missing or invalid (the table is refused otherwise).")
+    if hood.vanishing:
+        return lines  # whoever comes or goes would change any count
     if graph.kind == "flat" and graph.has_edges and graph.n_components > 1:
         group = "block" if isinstance(secrets, Partition) else "group of joined value combinations"
         lines.append(f"the {group} in which each record lies, and how many lie in each.")

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Close = Callable[[], object]
 Connection = tuple[Any, Any, Close]
 
-VIEW = "rows"
+VIEW = "rows that tetraodon reads"  # nobody's table has this name: a view of a query would meet itself
 MEMORY = "2GB"
 # Fields beyond the header that a row may have; they are read and ignored.
 SPARE = 16
@@ -50,6 +50,9 @@ class Source:
         columns: the wanted columns; column i is ``c<i>`` of every connection.
         types: their declared types (Ibis).
         embedded: whether the engine is DuckDB within this process.
+        flaws: what the table is refused for where a row's column ``flaw`` is not null but a place in this list.
+        is_weighted: whether connections show how much a row counts, as ``steps``.
+        is_placed: whether they show where it stands, as ``place``.
     """
 
     where: str
@@ -57,6 +60,9 @@ class Source:
     types: tuple[Any, ...]
     embedded: bool
     connect: Callable[[], Connection]
+    flaws: tuple[str, ...] = ()
+    is_weighted: bool = False
+    is_placed: bool = False
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Any, Any]]:
@@ -180,7 +186,7 @@ def _literal_path(path: Path) -> str:
 
 def _view(backend: Any, columns: Sequence[str], rows: str) -> None:
     shown = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))
-    backend.con.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT {shown} FROM {rows}")
+    backend.con.execute(f"CREATE TEMP VIEW {_name(VIEW)} AS SELECT {shown} FROM {rows}")
 
 
 def _described(backend: Any, rows: str) -> list[tuple[str, str]]:
@@ -344,8 +350,8 @@ def readable(kind: Any, where: str, column: str) -> Any:
     return kind
 
 
-def from_duckdb(rest: str, wanted: Sequence[str], table: str | None) -> Source:
-    """A table or view of a DuckDB file, attached read-only to a private in-memory DuckDB."""
+def from_duckdb(rest: str, wanted: Sequence[str], table: str | None, query: str | None = None) -> Source:
+    """A table or view of a DuckDB file, or a query on it, attached read-only to a private in-memory DuckDB."""
     path = Path(rest) if Path(rest).exists() else Path(unquote(rest.partition("?")[0]))
     if not rest or not path.name:
         raise DataError("duckdb: give the path of a file, duckdb://people.duckdb.")
@@ -353,6 +359,9 @@ def from_duckdb(rest: str, wanted: Sequence[str], table: str | None) -> Source:
 
     def attach(backend: Any) -> dict[str, str]:
         backend.con.execute(f"ATTACH {_text(str(path))} AS source (READ_ONLY)")
+        if query is not None:
+            backend.con.execute("USE source")
+            return {}
         found = backend.con.execute(
             "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION "
             "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
@@ -364,17 +373,20 @@ def from_duckdb(rest: str, wanted: Sequence[str], table: str | None) -> Source:
 
     def look(backend: Any) -> None:
         tables.update(attach(backend))
-        if table in tables:
+        if query is not None:
+            columns.extend(_described(backend, asked))
+        elif table in tables:
             columns.extend(_described(backend, tables[table]))
-        backend.con.execute(f"CREATE TEMP VIEW {VIEW} AS SELECT 1")
+        backend.con.execute(f"CREATE TEMP VIEW {_name(VIEW)} AS SELECT 1")
 
     tables: dict[str, str] = {}
     columns: list[tuple[str, str]] = []
-    sealed(path.name, "opening", lambda: embedded(look)[2]())
-    if table is None or table not in tables:
+    asked = f"({query}\n) AS asked"
+    where = f"{path.name}:{'sql' if query is not None else table}"
+    sealed(where if query is not None else path.name, "opening", lambda: embedded(look)[2]())
+    if query is None and (table is None or table not in tables):
         problem = "table= must name a table" if table is None else f"no table {table!r}"
         raise DataError(f"{path.name}: {problem}; the file has {', '.join(tables) or 'none'}.")
-    where = f"{path.name}:{table}"
     places = positions(where, [name for name, _ in columns], wanted)
     # Text compares letter by letter, whatever collation the column was given.
     shown = [
@@ -382,6 +394,7 @@ def from_duckdb(rest: str, wanted: Sequence[str], table: str | None) -> Source:
     ]
 
     def prepare(backend: Any) -> None:
-        _view(backend, shown, attach(backend)[table])
+        found = attach(backend)
+        _view(backend, shown, asked if query is not None or table is None else found[table])
 
     return finish(where, wanted, partial(embedded, prepare), True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from .answers import Answers, outward, quantile_positions
 from .binning import Grouping
+from .mechanisms.coverage import COVERAGE
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
 from .queries import CDF, Histogram, Quantiles, Query, Ranges
@@ -25,6 +27,56 @@ VALUE_COLUMNS = ("value", "lower", "upper")
 DECIMALS = 6
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How the answers of all groups become rows.
+
+    Attributes:
+        columns: what names a row: attributes, and others that tell answers apart.
+        axes: of every dimension of the rows, its attribute; "" for several answers to each combination.
+        shape: their sizes.
+        order: where each of them is among groups and answers.
+    """
+
+    columns: dict[str, Column]
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def laid(self, values: Floats) -> Floats:
+        """Numbers of shape (groups, answers) as an array of ``shape``."""
+        plain = [0] * len(self.shape)
+        for size, at in zip(self.shape, self.order, strict=True):
+            plain[at] = size
+        return values.reshape(plain).transpose(self.order)
+
+
+def layout(strategy: Strategy, count: int) -> Layout:
+    """The rows of a query that is answered in ``count`` numbers a group."""
+    resolved = strategy.resolved
+    query, groups = resolved.query, list(resolved.groups)
+    if resolved.axis is not None and _along_axis(query):
+        order = {n: i for i, n in enumerate(resolved.domain.names)}
+        every = [*groups, resolved.axis]
+        permutation = sorted(range(len(every)), key=lambda i: order[every[i].name])
+        told = [every[i] for i in permutation]
+        return Layout(
+            attribute_columns(told),
+            tuple(g.name for g in told),
+            tuple(g.size for g in told),
+            tuple(permutation),
+        )
+    columns = attribute_columns(groups, count)
+    for name, column in _answer_labels(query, count).items():
+        columns[name] = np.tile(column, prod(g.size for g in groups))
+    return Layout(
+        columns,
+        (*(g.name for g in groups), ""),
+        (*(g.size for g in groups), count),
+        tuple(range(len(groups) + 1)),
+    )
+
+
 def published_columns(strategy: Strategy | MarginalStrategy | Way, answers: Answers) -> dict[str, Column]:
     """The columns of a release, each of one length."""
     if not isinstance(strategy, Strategy):
@@ -36,26 +88,13 @@ def published_columns(strategy: Strategy | MarginalStrategy | Way, answers: Answ
             return answers.columns
         assert isinstance(answers, TableAnswers)
         return table_columns(strategy.asked, answers)
-    resolved = strategy.resolved
-    query, groups = resolved.query, list(resolved.groups)
+    query = strategy.resolved.query
     if isinstance(query, Quantiles):
-        return _quantiles(strategy, answers, query, groups)
-    told = (answers.values, answers.lower, answers.upper)
-    arrays = [v.reshape([*(g.size for g in groups), v.shape[1]]) for v in told]
-    columns: dict[str, Column] = {}
-    if resolved.axis is not None and _along_axis(query):
-        order = {n: i for i, n in enumerate(resolved.domain.names)}
-        every = [*groups, resolved.axis]
-        permutation = sorted(range(len(every)), key=lambda i: order[every[i].name])
-        arrays = [a.transpose(permutation) for a in arrays]
-        columns = _attributes([every[i] for i in permutation])
-    else:
-        labels = _answer_labels(query, answers.values.shape[1])
-        columns = _attributes(groups, answers.values.shape[1])
-        for name, column in labels.items():
-            columns[name] = np.tile(column, prod(g.size for g in groups))
-    for name, array in zip(VALUE_COLUMNS, arrays, strict=True):
-        columns[name] = rounded(np.ascontiguousarray(array).ravel())
+        return quantile_columns(strategy, answers, query.levels)
+    rows = layout(strategy, answers.values.shape[1])
+    columns = dict(rows.columns)
+    for name, values in zip(VALUE_COLUMNS, (answers.values, answers.lower, answers.upper), strict=True):
+        columns[name] = rounded(np.ascontiguousarray(rows.laid(values)).ravel())
     return columns
 
 
@@ -84,34 +123,54 @@ def texts(grouping: Grouping) -> Column:
     return np.array([grouping.text(p) for p in range(grouping.size)], dtype=object)
 
 
-def _attributes(groupings: Sequence[Grouping], inner: int = 1) -> dict[str, Column]:
+def attribute_columns(groupings: Sequence[Grouping], inner: int = 1) -> dict[str, Column]:
     """One column per attribute, row-major, every combination present, each row ``inner`` times."""
+    return combinations({g.name: texts(g) for g in groupings}, inner)
+
+
+def combinations(labels: dict[str, Column], inner: int = 1) -> dict[str, Column]:
+    """Columns of every combination of labels, row-major, each row ``inner`` times."""
     columns, before = {}, 1
-    after = inner * prod(g.size for g in groupings)
-    for g in groupings:
-        after //= g.size
-        columns[g.name] = np.tile(np.repeat(texts(g), after), before)
-        before *= g.size
+    after = inner * prod(len(told) for told in labels.values())
+    for name, told in labels.items():
+        after //= len(told)
+        columns[name] = np.tile(np.repeat(told, after), before)
+        before *= len(told)
     return columns
 
 
-def _quantiles(
-    strategy: Strategy, answers: Answers, query: Quantiles, groups: list[Grouping]
+def quantile_columns(
+    strategy: Strategy, answers: Answers, levels: tuple[Fraction, ...], coverage: Fraction = COVERAGE
 ) -> dict[str, Column]:
+    """Quantiles of every group, read off its cumulative counts: attributes, ``level``, ``value``, ``lower``, ``upper``."""
+    assert answers.prefix is not None and answers.raw_prefix is not None
+    half = strategy.half_widths(strategy.prefix_variance(), 0.0, coverage)
+    labels = {g.name: texts(g) for g in strategy.resolved.groups}
+    return quantiles_of(strategy, labels, levels, (answers.prefix, answers.raw_prefix, half))
+
+
+def quantiles_of(
+    strategy: Strategy, labels: dict[str, Column], levels: tuple[Fraction, ...], counts: tuple[Floats, Floats, Floats]
+) -> dict[str, Column]:  # fmt: skip
+    """Quantiles of groups that are all combinations of some labels.
+
+    Args:
+        counts: possible prefix sums and raw ones, shape (groups, P + 1), with half-widths of the latter.
+    """
     axis = strategy.resolved.axis
-    assert axis is not None and answers.prefix is not None and answers.raw_prefix is not None
-    n, prefix, raw = axis.n_ordinary, answers.prefix, answers.raw_prefix
-    half = outward(raw, strategy.half_widths(strategy.prefix_variance()))
-    best = quantile_positions(prefix, query.levels, n)
+    assert axis is not None
+    n, (prefix, raw, half) = axis.n_ordinary, counts
+    half = outward(raw, half)
+    best = quantile_positions(prefix, levels, n)
     # Position q stays possible while F(q) may reach the share and F(q − 1) may fall short of it: two intervals of its own
     # hold at the true q, however many other positions there are. Published: from the first possible one to the last.
     high, low = raw + half, np.maximum(raw - half, 0.0)
     most = np.maximum.accumulate(high[:, 1 : n + 1], axis=1)
     least = np.minimum.accumulate(low[:, n - 1 :: -1], axis=1)[:, ::-1]
-    first = np.minimum(_below(most, low[:, n], query.levels, 1 - 1e-12), best)
-    last = np.maximum(_below(least, high[:, n], query.levels, 1 + 1e-12) - 1, best)
-    columns = _attributes(groups, len(query.levels))
-    columns["level"] = np.tile([float(q) for q in query.levels], len(prefix))
+    first = np.minimum(_below(most, low[:, n], levels, 1 - 1e-12), best)
+    last = np.maximum(_below(least, high[:, n], levels, 1 + 1e-12) - 1, best)
+    columns = combinations(labels, len(levels))
+    columns["level"] = np.tile([float(q) for q in levels], len(prefix))
     named = texts(axis)
     for name, found in zip(VALUE_COLUMNS, (best, first, last), strict=True):
         columns[name] = named[found.ravel()]

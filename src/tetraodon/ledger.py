@@ -5,7 +5,8 @@ moved without its neighbours showing it. A charge is decided and stored in one t
 returns and so before noise is drawn: a crash or a race can charge too much, never too little.
 
 The account is in ε, or in ρ with a declared δ, and holds under every policy that was ever declared for the data
-(``composition``): each release is priced under each of them, and the largest joint loss is what is spent.
+(``composition``): each release is priced under each of them, and the largest joint loss is what is spent. It holds over all
+editions of the data together, or, where that was asked for when it was made, for each edition by itself.
 
 What the chain cannot do: whoever may write the file may also rebuild it whole, or put back an older copy. Every
 manifest carries the ledger's head, and ``verify`` finds a ledger that no longer contains one of them; without a
@@ -22,32 +23,35 @@ from typing import Any
 from .accounts import (
     Account,
     accounts_of,
-    cover,
+    counted,
     declared_by,
     declaring,
+    editions_of,
     followed,
+    of_edition,
     policies_of,
+    raising,
+    renews_of,
     spent_of,
     total_of,
     unit_of,
 )
+from .admission import AlreadyReleased, allow, match
 from .chain import Book, File, Memory, PathText, Row, locate, seal
 from .composition import InForce, in_force, loss_under
 from .entries import Charge, Entry, Spec, charge_body, created_body, published_body
-from .errors import BudgetError, LedgerError
+from .errors import LedgerError
+from .exact import Number, positive
 from .loss import Loss, Unit
 from .policy import Policy
-from .verification import Verification, called, sound, verify
+from .verification import Verification, linked, sound, verify
 
 __all__ = ["Account", "AlreadyReleased", "Charge", "Entry", "Ledger", "Verification", "verify"]
 
 
-class AlreadyReleased(LedgerError):
-    """The ledger holds a charge of this name in this edition. Nothing was spent."""
-
-
 class Ledger:
-    """A privacy account whose loss, over all editions and under every policy in force, never exceeds its total.
+    """A privacy account whose loss, under every policy in force, never exceeds its total: over all editions, or in each of
+    them where the budget renews.
 
     Nothing is cached and no connection outlives a call: threads, forked processes and other ``Ledger`` objects may share
     one file.
@@ -78,6 +82,7 @@ class Ledger:
         policy_hash: str,
         total: Loss,
         delta: Fraction | None = None,
+        renews: str | None = None,
     ) -> Ledger:
         """The ledger at ``path``, created if there is none, bound to this data, domain and total (above 0).
 
@@ -85,30 +90,32 @@ class Ledger:
         now on, beside the others.
 
         Args:
-            total: in ε, or in ρ.
+            total: in ε, or in ρ; the one in force, if it was raised.
             delta: the δ at which ρ is read as (ε, δ); for a total in ρ only.
+            renews: "edition" for a budget that every edition of the data has to itself: whoever is in k of them may lose k
+                times the total. Fixed when the ledger is made.
 
         Raises:
             SpecificationError: an argument of the wrong kind, a total that is not above 0, ρ without δ.
             LedgerError: the file is no ledger, cannot be written, was tampered with, or is bound to other data,
-                another domain or another total; the message says which, and what to do.
+                another domain, another total, or renews otherwise; the message says which, and what to do.
             BudgetError: what was released already would exceed the total under this policy; nothing was declared.
             PolicyError: this policy holds secret what went out exactly, or a release cannot be priced under it; nothing
                 was declared.
         """
-        asked = created_body(data, domain_hash, policy, policy_hash, total, delta)
+        asked = created_body(data, domain_hash, policy, policy_hash, total, delta, renews)
         store = File(locate(path), writable=True)
         store.create(asked)
         ledger = cls(store)
 
         new = []
 
-        def match(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
-            _match(str(ledger), entries[0].body, asked)
+        def bound(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+            match(str(ledger), entries, asked)
             new.append(policy_hash not in declared_by(entries))
             return []
 
-        ledger._append(match)
+        ledger._append(bound)
         if any(new):
             ledger._declare(asked["policy"], policy_hash)
         return ledger
@@ -123,9 +130,10 @@ class Ledger:
         policy_hash: str,
         total: Loss,
         delta: Fraction | None = None,
+        renews: str | None = None,
     ) -> Ledger:
         """A ledger that ends with this process; arguments and ``SpecificationError`` as for ``open``."""
-        return cls(Memory(created_body(data, domain_hash, policy, policy_hash, total, delta)))
+        return cls(Memory(created_body(data, domain_hash, policy, policy_hash, total, delta, renews)))
 
     @classmethod
     def read(cls, path: PathText) -> Ledger:
@@ -137,6 +145,11 @@ class Ledger:
         ledger = cls(File(locate(path), writable=False))
         sound(str(ledger), ledger._store.book())
         return ledger
+
+    @classmethod
+    def existing(cls, path: PathText) -> Ledger:
+        """The ledger at ``path`` for ``raise_total``: creates nothing; every call checks the file."""
+        return cls(File(locate(path), writable=True))
 
     def __str__(self) -> str:
         return f"ledger {self.path or '(in memory)'}"
@@ -161,8 +174,25 @@ class Ledger:
 
     @property
     def total(self) -> Fraction:
-        """The budget, fixed at creation."""
+        """The budget, fixed at creation; only ``raise_total`` changes it."""
         return total_of(self.entries)
+
+    @property
+    def renews(self) -> str | None:
+        """ "edition" where every edition has the whole budget to itself; None where all editions share it."""
+        return renews_of(self.entries)
+
+    @property
+    def editions(self) -> tuple[str, ...]:
+        """The editions that something was charged for, oldest first."""
+        return editions_of(self.entries)
+
+    @property
+    def raises(self) -> tuple[tuple[Entry, Fraction, Fraction], ...]:
+        """The rows that raise the total, each with the total before and after it."""
+        rows = self.entries
+        raised = [at for at, entry in enumerate(rows) if entry.kind == "raised"]
+        return tuple((rows[at], total_of(rows[:at]), total_of(rows[: at + 1])) for at in raised)
 
     @property
     def delta(self) -> Fraction | None:
@@ -172,12 +202,23 @@ class Ledger:
 
     @property
     def accounts(self) -> tuple[Account, ...]:
-        """The joint loss of all charges, over all editions, under every policy in force, oldest first."""
+        """The joint loss of all charges, over all editions, under every policy in force, oldest first: what whoever is in
+        every edition may lose."""
         return accounts_of(self.entries)
+
+    def accounts_for(self, edition: str) -> tuple[Account, ...]:
+        """The accounts that releases from this edition are held against: ``accounts``, or where the budget renews those of
+        the edition alone."""
+        return accounts_of(counted(self.entries, edition))
+
+    def accounts_in(self, edition: str) -> tuple[Account, ...]:
+        """The joint loss of the charges of one edition."""
+        return accounts_of(of_edition(self.entries, edition))
 
     @property
     def spent(self) -> Fraction:
-        """The largest joint loss of all charges over the policies in force."""
+        """The largest joint loss of all charges over the policies in force; of the edition that lost most, where the budget
+        renews."""
         return spent_of(self.entries)
 
     @property
@@ -186,15 +227,21 @@ class Ledger:
         entries = self.entries
         return total_of(entries) - spent_of(entries)
 
-    def remaining_within(self, cells: Mapping[str, int]) -> Fraction:
-        """What is left for releases about the records that have this cell of each named attribute, which no edge changes."""
+    def remaining_for(self, edition: str) -> Fraction:
+        """What releases from this edition may still cost: ``remaining``, or where the budget renews what the edition left."""
         entries = self.entries
-        charges = [entry.charge for entry in entries if entry.charge]
-        spent = Fraction(0)
+        return total_of(entries) - max(a.losses.value for a in accounts_of(counted(entries, edition)))
+
+    def remaining_within(self, cells: Mapping[str, int], edition: str = "") -> Fraction:
+        """What is left for releases from this edition about the records that have this cell of each named attribute, which no
+        edge changes. What other editions lose counts in full: there the same people may have other cells."""
+        entries = self.entries
+        charges = [entry.charge for entry in counted(entries, edition) if entry.charge]
+        spent, unit = Fraction(0), unit_of(entries)
         declared = policies_of(entries)
         by_hash = {policy.hash: policy for _, policy in declared}
         for each in in_force(declared):
-            spent = max(spent, loss_under(each.policy, charges, unit_of(entries), by_hash, cells).value)
+            spent = max(spent, loss_under(each.policy, charges, unit, by_hash, cells, edition).value)
         return total_of(entries) - spent
 
     @property
@@ -241,8 +288,8 @@ class Ledger:
         """Store one charge durably and return its row number; only then may noise be drawn.
 
         Raises:
-            BudgetError: the joint loss over all editions would exceed the total under some policy in force; nothing was
-                spent.
+            BudgetError: the joint loss over all editions, or where the budget renews over the charge's own, would exceed the
+                total under some policy in force; nothing was spent.
             PolicyError: a policy in force holds secret what would go out exactly; nothing was spent.
             AlreadyReleased: the name is taken in this edition and ``again`` is False; nothing was spent.
             LedgerError: priced under a policy that was not declared; the chain is broken or the file cannot be written; the
@@ -261,23 +308,53 @@ class Ledger:
         wanted = list(charges)
         bodies = [charge_body(each) for each in wanted]
 
-        def allow(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
-            _allow(str(self), entries, wanted)
+        def admitted(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+            allow(str(self), entries, wanted)
             return bodies
 
-        return self._append(allow)
+        return self._append(admitted)
 
     def check(self, charges: Iterable[Charge]) -> None:
         """Raise what ``charge_all`` would raise now; writes nothing. The decision itself is made when charging."""
-        _allow(str(self), self.entries, list(charges))
+        allow(str(self), self.entries, list(charges))
 
     def after(self, charges: Sequence[Charge], policy: Policy) -> tuple[Account, ...]:
-        """The accounts as they would stand if ``policy`` were declared and these were charged; writes nothing.
+        """The accounts that these would be held against if ``policy`` were declared and they were charged; writes nothing.
 
         Raises:
             PolicyError: something has no price under some policy in force.
         """
-        return accounts_of(followed(self.entries, charges, policy))
+        rows = followed(self.entries, charges, policy)
+        editions = dict.fromkeys(each.edition for each in charges) if renews_of(rows) else (None,)
+        return tuple(account for edition in editions for account in accounts_of(counted(rows, edition)))
+
+    def raise_total(self, to: Number, reason: str) -> int:
+        """Raise the total, in a row that every later manifest and report shows; returns the row's number.
+
+        A promise that was made to people is weakened, also for what was released before: nothing else does that. A ledger
+        that a later version prices beyond its total can be raised, and then be used again.
+
+        Args:
+            to: the new total, exact, in the ledger's unit.
+            reason: one line; it is published.
+
+        Raises:
+            SpecificationError: no exact number above 0; no reason, or one of several lines.
+            LedgerError: not above the total in force, or below what is spent; or as for ``charge``. Nothing was changed.
+
+        >>> tax = {"data": "tax", "domain_hash": "d1", "policy": {}, "policy_hash": "p1"}
+        >>> ledger = Ledger.in_memory(**tax, total=Loss("epsilon", Fraction(1)))
+        >>> ledger.raise_total("3/2", "a second wave of the survey")
+        2
+        >>> ledger.total
+        Fraction(3, 2)
+        """
+        total = positive(to, "ledger.raise.to")
+
+        def raised(entries: tuple[Entry, ...]) -> list[dict[str, Any]]:
+            return [raising(str(self), entries, total, reason)]
+
+        return self._append(raised, linked)[0]
 
     def published(self, seq: int, digests: Mapping[str, str]) -> int:
         """Record what came of the charge in row ``seq``; returns the new row's number.
@@ -297,68 +374,18 @@ class Ledger:
 
         return self._append(is_charge)[0]
 
-    def _append(self, bodies: Callable[[tuple[Entry, ...]], Sequence[Mapping[str, Any]]]) -> tuple[int, ...]:
-        """Numbers of the rows that ``bodies`` returns for the sound ledger that they follow; none if it raises."""
+    def _append(
+        self,
+        bodies: Callable[[tuple[Entry, ...]], Sequence[Mapping[str, Any]]],
+        checked: Callable[[str, Book], tuple[Entry, ...]] = sound,
+    ) -> tuple[int, ...]:
+        """Numbers of the rows that ``bodies`` returns for the ledger that they follow, once ``checked``; none if either raises."""
 
         def decide(book: Book) -> tuple[Row, ...]:
-            entries = sound(str(self), book)
+            entries = checked(str(self), book)
             rows = [book.rows[-1]]
             for body in bodies(entries):
                 rows.append(seal(rows[-1], body))
             return tuple(rows[1:])
 
         return tuple(row[0] for row in self._store.extend(decide))
-
-
-def _match(where: str, bound: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse a ledger that is bound to something other than what is asked for."""
-    words = {
-        "data": "the data's name",
-        "domain_hash": "the domain",
-        "unit": "the unit of the budget",
-        "total": f"the total {bound['unit']}",
-        "delta": "delta",
-    }
-    differ = [
-        f"{said} is {bound[key]} in the ledger and {asked[key]} here"
-        for key, said in words.items()
-        if bound[key] != asked[key]
-    ]
-    if differ:
-        raise LedgerError(
-            f"{where}: {'; '.join(differ)}. Nothing was spent. Use the ledger made for this data, or declare what "
-            "`tetraodon ledger show` prints."
-        )
-
-
-def _allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> None:
-    """Refuse charges of an undeclared policy, of a name that is taken, or beyond what is left."""
-    done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
-    taken = {
-        (entry.charge.name, entry.charge.edition): (
-            f"already released on {entry.time}"
-            if entry.seq in done
-            else f"charged on {entry.time}, never published"
-        )
-        for entry in entries
-        if entry.charge
-    }
-    declared, unit = declared_by(entries), unit_of(entries)
-    for each in wanted:
-        if each.policy_hash not in declared:
-            raise LedgerError(
-                f"{where}: {called(each)} was priced under a policy ({each.policy_hash}) that the ledger does not hold. "
-                "Nothing was spent. Open the ledger with that policy first."
-            )
-        if each.loss.unit == "rho" and unit == "epsilon":
-            raise BudgetError(
-                f"{where}: {called(each)} asks for {each.loss.show()}, but the budget is in epsilon, which Gaussian noise "
-                "has none of. Nothing was spent. Open a ledger with rho and delta."
-            )
-        before = taken.get((each.name, each.edition))
-        if before and not each.again:
-            raise AlreadyReleased(
-                f"{where}: {called(each)}: {before}; nothing spent; --again draws and charges afresh."
-            )
-        taken[each.name, each.edition] = "asked for twice at once"
-    cover(where, entries, wanted)

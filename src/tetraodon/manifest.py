@@ -7,10 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .accounts import spent_of
+from .accounts import accounts_of, counted
+from .editions import editions_spec, largest_of
 from .exact import show
 from .mechanisms.strategy import Strategy
 from .policy import Policy
+from .presenting import Presented
 from .release import Release, describe_workload, finite, name_of, published_exactly
 from .sensitivity import Neighbourhood, Term, stacked
 
@@ -44,8 +46,10 @@ ANSWERS = frozenset(
         "settled_by_known_counts",
         "considered",
         "curve",
+        "frontier",
         "ledger_row",
         "records",
+        "presentation",
         "files",
     ]
 )
@@ -73,8 +77,10 @@ MICRODATA = OF_RECORDS | {"private", "exchanged", "quasi_identifiers", "requirem
 KEYS: Mapping[Any, frozenset[str]] = {None: ANSWERS, "rows": ROWS, "microdata": MICRODATA}
 
 
-def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """What a manifest says about one release."""
+def release_entry(
+    release: Release, shown: Presented, files: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """What a manifest says about one release, whose files hold the presented table."""
     cost, strategy = release.cost, release.strategy
     return {
         "name": release.name,
@@ -95,10 +101,10 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
         "coverage": 0.95,
         "workload": describe_workload(strategy),
         "unit": release.unit,
-        "rows": len(release.columns["value"]),
-        "attributes": [n for n in release.columns if n not in ("value", "lower", "upper")],
+        "rows": sum(shown.rows),
+        "attributes": list(shown.attributes),
         "axis": _axis_name(strategy),
-        "tables": [] if isinstance(strategy, Strategy) else strategy.tables_spec(),
+        "tables": _tables(strategy, shown),
         "disclosed_exactly": release.disclosures(),
         "settled_by_known_counts": _settled(release),
         "considered": [row.to_spec() for row in release.considered],
@@ -106,10 +112,36 @@ def release_entry(release: Release, files: Mapping[str, Mapping[str, str]]) -> d
             {"name": c["name"], "loss": c[strategy.loss.unit], "half_width": c["half_width"]}
             for c in release.curve
         ],
+        "frontier": None if release.traded is None else dict(release.traded),
         "ledger_row": release.charge,
-        "records": release.total,
+        "records": release.total if release.grain == 1 else None,
+        "presentation": presentation_entry(shown),
         "files": {form: dict(f) for form, f in files.items()},
     }
+
+
+def presentation_entry(shown: Presented) -> dict[str, Any]:
+    """How a table is shown: what was asked for, what became of it, and the columns as they are written."""
+    beside, how = shown.quantile_columns, shown.presentation
+    return {
+        "asked": how.to_spec(),
+        "suppressed": shown.suppressed,
+        "columns": [{"name": n, "unit": shown.units.get(n)} for n in shown.columns],
+        "quantiles": None
+        if beside is None
+        else {
+            "rows": len(beside["value"]),
+            "columns": [{"name": n, "unit": shown.quantile_units.get(n)} for n in beside],
+        },
+    }
+
+
+def _tables(strategy: Strategy | MarginalStrategy | Way, shown: Presented) -> list[dict[str, Any]]:
+    """The tables of ``Marginals``, each with the rows that it has in the file."""
+    if isinstance(strategy, Strategy):
+        return []
+    found = strategy.tables_spec()
+    return [told | {"rows": rows} for told, rows in zip(found, shown.rows, strict=True)] if found else []
 
 
 def _settled(release: Release) -> str:
@@ -142,7 +174,7 @@ def noise_spec(strategy: Strategy | MarginalStrategy | Way) -> list[dict[str, An
 
 def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]) -> dict[str, Any]:
     """The whole manifest: what, under which policy, at which cost, with which evidence."""
-    ledger = context["ledger"]
+    ledger, edition = context["ledger"], context["data"]["edition"]
     outside = dict.fromkeys(text for entry in entries for text in entry["disclosed_exactly"])
     outside |= dict.fromkeys(published_exactly(ledger))
     records = {entry["records"] for entry in entries}
@@ -155,10 +187,11 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
             "unit": ledger.unit,
             "delta": None if ledger.delta is None else show(ledger.delta),
             "total": show(ledger.total),
-            "spent": show(ledger.spent),
-            "elsewhere": show(_elsewhere(ledger, entries)),
-            "remaining": show(ledger.remaining),
-            "policies": _policies(ledger),
+            "spent": show(largest_of(ledger.accounts_for(edition))),
+            "elsewhere": show(_elsewhere(ledger, entries, edition)),
+            "remaining": show(ledger.remaining_for(edition)),
+            "policies": _policies(ledger, edition),
+            **editions_spec(ledger, edition),
             "ledger": None if ledger.path is None else Path(ledger.path).name,
             "head": ledger.head,
             "outside": list(outside),
@@ -168,13 +201,14 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
     }
 
 
-def _elsewhere(ledger: Ledger, entries: Sequence[Mapping[str, Any]]) -> Fraction:
+def _elsewhere(ledger: Ledger, entries: Sequence[Mapping[str, Any]], edition: str) -> Fraction:
     """What the account would have spent without these releases."""
     here = {entry["ledger_row"] for entry in entries}
-    return spent_of(tuple(row for row in ledger.entries if row.seq not in here))
+    rows = tuple(row for row in counted(ledger.entries, edition) if row.seq not in here)
+    return largest_of(accounts_of(rows))
 
 
-def _policies(ledger: Ledger) -> list[dict[str, Any]]:
+def _policies(ledger: Ledger, edition: str) -> list[dict[str, Any]]:
     """The joint loss of all releases under every policy in force, by secret."""
     tied = {each.policy.hash for each in ledger.policies if not each.policy.neighbourhood.is_plain}
     return [
@@ -188,5 +222,5 @@ def _policies(ledger: Ledger) -> list[dict[str, Any]]:
                 {"secret": secret, "loss": show(loss)} for secret, loss in account.losses.by_secret.items()
             ],
         }
-        for account in ledger.accounts
+        for account in ledger.accounts_for(edition)
     ]

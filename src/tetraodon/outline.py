@@ -35,10 +35,21 @@ def outline(raw: Mapping[str, Any]) -> dict[str, Any]:
         edition: str = ""
         table: str | None = None
         null: list[str] = Field(default_factory=list)
+        sql: str | None = None
+        where: dict[str, Any] | None = None
+        id: str | None = None
+        max_rows_per_id: int | None = None
+        keep_by: str | None = None
+        row_counts: str | None = None
+        weight: str | None = None
+        weight_bounds: list[Any] | None = None
+        weight_step: str | int | Decimal | None = None
+        weights: str | None = None
 
     class Rules(Part):
         secrets: str | dict[str, Any]
         presence: str = "public"
+        exempt: dict[str, Any] | None = None
         constraint: list[dict[str, Any]] = Field(default_factory=list)
 
     class Budget(Part):
@@ -46,6 +57,7 @@ def outline(raw: Mapping[str, Any]) -> dict[str, Any]:
         rho: str | int | Decimal | None = None
         delta: str | int | Decimal | None = None
         ledger: str | None = None
+        renews: str | None = None
 
     class Released(Part):
         name: str
@@ -68,6 +80,7 @@ def outline(raw: Mapping[str, Any]) -> dict[str, Any]:
         data: Data
         domain: dict[str, dict[str, Any]]
         policy: Rules
+        compare: dict[str, Any] = Field(default_factory=dict)
         budget: Budget
         release: list[Released] = Field(min_length=1)
 

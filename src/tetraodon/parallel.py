@@ -1,7 +1,8 @@
 """Releases about different people do not add up: a session for the records of every value of a public attribute.
 
 What an edge cannot change splits the people of a table once and for all, so the losses of releases about different parts
-never meet on one edge (He, Machanavajjhala, Ding 2014, theorem 4.2); the ledger sees that from the filters alone.
+never meet on one edge (He, Machanavajjhala, Ding 2014, theorem 4.2); the ledger sees that from the filters alone. Who is in which
+part may differ from edition to edition, so this holds within one edition; losses of several editions add up.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ class Part:
 
     @property
     def remaining(self) -> Loss:
-        """What releases about these records may still cost."""
-        ledger = self.session.ledger
-        return Loss(ledger.unit, max(Fraction(0), ledger.remaining_within({self.by: self.cell})))
+        """What releases from this edition about these records may still cost."""
+        ledger, edition = self.session.ledger, self.session.table.edition
+        return Loss(ledger.unit, max(Fraction(0), ledger.remaining_within({self.by: self.cell}, edition)))
 
     def _about(self, query: Query) -> Query:
         if not isinstance(query, Query):
@@ -103,7 +104,7 @@ def check_split(policies: Iterable[InForce], by: str) -> None:
     """Refuse to split by what an edge changes, or under known counts that an edge breaks."""
     for each in policies:
         policy = each.policy
-        crossing = _first_edge(policy.graph.project([by]))
+        crossing = _first_edge(policy.neighbourhood.graph.project([by]))
         if crossing is not None:
             raise PolicyError(
                 f"session.split: {crossing} is a secret pair under {each.title}: a record may have either value, so the parts "
@@ -113,7 +114,7 @@ def check_split(policies: Iterable[InForce], by: str) -> None:
         if policy.neighbourhood.is_plain:
             continue
         for known in policy.known:
-            pair = _first_edge(policy.graph.project(known.domain.names), known)
+            pair = _first_edge(policy.neighbourhood.graph.project(known.domain.names), known)
             if pair is not None:
                 raise PolicyError(
                     f"session.split: {known.title} is known under {each.title}, and the secret pair {pair} changes it: then a "

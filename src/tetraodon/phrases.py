@@ -79,3 +79,21 @@ def between(value: Any, where: str) -> Any:
     if isinstance(value, Mapping) and set(value) == {"between"}:
         return tuple(listed(value["between"], f"{where}.between", "a list [low, high]"))
     return value
+
+
+def bins_text(told: Mapping[str, Any]) -> str:
+    """The ``bins`` of a query in words, to stand behind what is counted; nothing without any.
+
+    >>> bins_text({"age": 5, "size": {"small": [1, 2], "large": [3]}, "cut": [0, 10]})
+    ', age in bins of 5, size in the groups small, large, cut in bins from 0, 10'
+    """
+    return "".join(f", {name} in {_bin(value)}" for name, value in told.items())
+
+
+def _bin(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"the groups {', '.join(map(str, value))}"
+    if isinstance(value, list):
+        ends = [f"[{', '.join(map(str, v))}]" if isinstance(v, list) else str(v) for v in value]
+        return f"bins from {', '.join(ends)}"
+    return f"bins of {value}"

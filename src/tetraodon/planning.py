@@ -9,25 +9,30 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from .admission import differing
 from .clustering.released import Way
 from .composition import loss_under, losses_text, readable
 from .disclosure import exact_rows
+from .editions import RENEWAL, account_lines, largest_of, raised_lines, raises_spec
 from .errors import OutputError, PolicyError, unknown
 from .exact import show
 from .ledger import Ledger
+from .margins import presented_rows
 from .mechanisms.strategy import Strategy
 from .microdata.audit import check_apart
 from .microdata.planning import microdata_text, planned_microdata, released_microdata_text
 from .microdata.publishing import GROUPS
 from .microdata.strategy import HybridStrategy
+from .presentation import Presentation
 from .pricing import notes
-from .publish import prepare, publish
+from .publish import beside_query, prepare, publish
 from .queries import Quantiles
-from .release import Priced, describe_workload, name_of, number, unit_of
+from .release import Priced, Release, describe_workload, name_of, number, unit_of
 from .rows.planning import planned_rows, released_rows_text, rows_text
 from .rows.strategy import RowStrategy
 from .session import PricedRequest, charge_of, price_all
 from .spec import Document
+from .traded import traded
 from .workload import Rows, SomeRanges
 from .zcdp import epsilon_of
 
@@ -39,13 +44,14 @@ def planned(document: Document) -> dict[str, Any]:
     """
     priced = price_all(document.policy, document.requests)
     edition = document.source.get("edition", "")
-    charges = [charge_of(p, document.policy, edition) for p in priced]
+    charges = [charge_of(p, document.policy, edition, document.reading) for p in priced]
     together = loss_under(document.policy, charges, document.total.unit).value
     left, taken, binds, refused = document.total.amount, set[str](), True, ""
+    raises: list[dict[str, Any]] = []
     fits = together <= left
     if document.ledger is not None and document.ledger.exists():
         ledger = Ledger.read(document.ledger)
-        left = ledger.remaining
+        left = ledger.remaining_for(edition)
         binds = any(each.body["policy_hash"] == document.policy.hash for each in ledger.declared)
         taken = {
             e.charge.name for e in ledger.entries if e.charge is not None and e.charge.edition == edition
@@ -55,6 +61,11 @@ def planned(document: Document) -> dict[str, Any]:
             fits = all(account.losses.value <= ledger.total for account in after)
         except PolicyError as error:
             fits, refused = False, str(error)
+        asked = {"unit": document.total.unit, "total": str(document.total.amount), "renews": document.renews}
+        differ = differing(ledger.entries, asked)
+        if differ:
+            fits, refused = False, f"{ledger}: {'; '.join(differ)}."
+        raises = raises_spec(ledger)
     releases: list[dict[str, Any]] = []
     for p in priced:
         request, strategy, considered = p.request, p.strategy, p.considered
@@ -75,7 +86,7 @@ def planned(document: Document) -> dict[str, Any]:
                 "disclosed_exactly": exact_rows(strategy),
                 "released": request.name in taken,
                 "notes": list(notes(request.query, document.policy, request.loss)),
-                "mechanisms": [row.to_spec() for row in _chosen_first(Priced(strategy), considered)],
+                "mechanisms": [row.to_spec() for row in _chosen_first(Priced(strategy, document.policy.people.grain), considered)],
             }
         )
     return {
@@ -87,6 +98,8 @@ def planned(document: Document) -> dict[str, Any]:
         "fits": fits,
         "same_policy": binds,
         "refused": refused or None,
+        "renews": document.renews,
+        "raises": raises,
     }
 
 
@@ -135,6 +148,8 @@ def plan_text(told: Mapping[str, Any]) -> str:
         f"Together {told['unit']} {readable(Fraction(told['cost']))}; {told['remaining']} of {told['total']} is left: it {verdict}. "
         "± is 95 %, for an answer of average error. Nothing was read or spent."
     )
+    lines += [RENEWAL] if told["renews"] else []
+    lines += raised_lines(told["raises"])
     return "\n".join(lines)
 
 
@@ -149,14 +164,29 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
     for request in requests:
         if request.audit is not None:
             check_apart(request.audit, folder, " Nothing was spent.")
-    beside = {p.request.name: [GROUPS] for p in priced if isinstance(p.strategy, HybridStrategy)}
-    wanted = {p.request.name: (published_rows(p), document.formats[p.request.name]) for p in priced}
+    shown = document.presentations
+    beside = {
+        name: [GROUPS] if isinstance(p.strategy, HybridStrategy) else beside_query(p.request.query, shown[name])
+        for p in priced
+        if (name := p.request.name)
+    }
+    wanted = {p.request.name: (written_rows(p, shown[p.request.name]), shown[p.request.name].format) for p in priced}
     prepare(folder, wanted, beside)
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
+    others = traded(document.policy, document.compared, priced)
     session = document.session()
-    releases = session.release_all(requests, priced)
-    return publish(folder, [(r, document.formats[r.name]) for r in releases], session.context, report=True)
+    made = session.release_all(requests, priced)
+    releases = [replace(r, traded=others.get(r.name)) if isinstance(r, Release) else r for r in made]
+    return publish(folder, [(r, shown[r.name]) for r in releases], session.context, report=True)
+
+
+def written_rows(priced: PricedRequest, how: Presentation) -> int:
+    """Rows that are written in every format, totals and quantiles included, known before the data are read."""
+    rows = published_rows(priced)
+    if isinstance(priced.strategy, RowStrategy | HybridStrategy):
+        return rows
+    return sum(presented_rows(priced.strategy, how, rows))
 
 
 def published_rows(priced: PricedRequest) -> int:
@@ -199,7 +229,9 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
         unit, paid = release["spent"]["unit"], release["spent"]["amount"]
         lines.append(f"{release['name']}: {unit} {paid},{wide} (95 %), {release['mechanism_name']} → {files}")
     account = "in memory" if budget["ledger"] is None else budget["ledger"]
-    lines.append(f"Spent {budget['spent']} of {budget['total']} (ledger: {account}).")
+    there = f" in edition {told['data']['edition']!r}" if budget["renews"] else ""
+    lines.append(f"Spent {budget['spent']} of {budget['total']}{there} (ledger: {account}).")
+    lines += account_lines(budget)
     lines += [f"Outside the budget: {text}." for text in budget["outside"]]
     lines.append(f"Report: {folder / 'report.html'}")
     return "\n".join(lines)
@@ -215,6 +247,11 @@ def ledger_told(ledger: Ledger) -> dict[str, Any]:
     """A ledger in plain values: the account, its reading in (ε, δ), the loss by secret under every policy in force, rows."""
     unit, delta = ledger.unit, ledger.delta
     told: dict[str, Any] = {"unit": unit, "total": show(ledger.total), "spent": show(ledger.spent)}
+    told |= {"renews": ledger.renews, "raises": raises_spec(ledger)}
+    told["editions"] = {
+        edition: show(largest_of(ledger.accounts_in(edition))) for edition in ledger.editions
+    }
+    told["together"] = show(largest_of(ledger.accounts))
     told["remaining"] = show(ledger.remaining)
     if delta is not None:
         told["delta"] = show(delta)
@@ -248,10 +285,18 @@ def ledger_text(ledger: Ledger) -> str:
     """A ledger as text."""
     told = ledger_told(ledger)
     unit = told["unit"]
+    most = " in the edition that lost most" if ledger.renews else ""
     lines = [
-        f"{ledger.entries[0].body['data']}: {unit} {readable(ledger.spent)} of {told['total']} spent, "
-        f"{readable(ledger.remaining)} left."
+        f"{ledger.entries[0].body['data']}: {unit} {readable(ledger.spent)} of {told['total']} spent{most}, "
+        f"{readable(ledger.remaining)} left{' there' if most else ''}.",
+        *(f"  {line}" for line in [*([RENEWAL] if ledger.renews else []), *raised_lines(told["raises"])]),
     ]
+    if len(told["editions"]) > 1:
+        each = ", ".join(f"{name or 'without a name'} {readable(Fraction(x))}" for name, x in told["editions"].items())
+        lines.append(
+            f"  {len(told['editions'])} editions ({each}): whoever is in all of them may have lost "
+            f"{readable(Fraction(told['together']))}"
+        )
     if "delta" in told:
         here = told["epsilon"]
         lines.append(

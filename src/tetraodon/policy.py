@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .binding import bind, secrets_from_spec
+from .axes import Bools
+from .binding import bind, complete, secrets_from_spec
+from .binning import mask
 from .constraints import Constraint, Known, bind_constraints, constraint_from_spec
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
@@ -19,24 +21,34 @@ from .graphs import AttributeWise, Full, Graph, Secrets
 from .marginals.asked import ask
 from .marginals.query import Marginals
 from .marginals.strategy import every_part, joint_move
+from .people import ONE_RECORD, People, people_from_spec
+from .phrases import between, named, thawed
 from .queries import Query
-from .reading import listed
+from .reading import kind_of, listed
 from .sensitivity import Neighbourhood, Sensitivity, describe, largest_move, query_layers
 from .sensitivity.classes import check_answers, classes_of
 from .sensitivity.edges_reading import edges_only
 from .workload import Rows, resolve
 
+if TYPE_CHECKING:
+    from .compare import Comparison
+
 
 @dataclass(frozen=True)
 class Policy:
-    """A promise in the bounded model: the number of records is public, one record's value moves along one edge.
+    """A promise: between tables in which one person differs, values moved along edges, no answer's odds differ by more than e^ε.
 
     Args:
         domain: the declared domain.
         secrets: a secret graph; ``AttributeWise()`` if left out would be a guess, so it is required.
         constraints: exact facts that everybody knows: ``CountConstraint`` and ``MarginalConstraint``. They make neighbours
             move several records and so raise costs (docs/sensitivity.md); data that violate one are refused.
-        presence: "public": who is in the table is known. "secret" is not available in this version.
+        presence: "public": who is in the table is known, and so is the number of records. "secret": that somebody is in it
+            is a secret too, and no total is public.
+        exempt: values of an attribute, no secret itself, that mark people who agreed to publication: ``{"agreed": ["yes"]}``.
+            Questions about them alone cost nothing and are answered exactly; in all others they count, and cost, like
+            everybody.
+        people: what one person adds to the table; ``Session`` takes it from the table.
 
     (ε, P)-Blowfish: for every edge x – y and every set of outputs S, replacing one record's x by y changes the
     probability of S by a factor of at most e^ε. Source: He, Machanavajjhala, Ding 2014, definition 4.2.
@@ -51,25 +63,36 @@ class Policy:
     secrets: Secrets
     constraints: tuple[Constraint, ...] = ()
     presence: str = "public"
+    exempt: tuple[tuple[str, Any], ...] = ()
+    people: People = ONE_RECORD
 
     def __init__(
-        self, domain: Domain, secrets: Secrets, constraints: Sequence[Any] = (), presence: str = "public"
+        self,
+        domain: Domain,
+        secrets: Secrets,
+        constraints: Sequence[Any] = (),
+        presence: str = "public",
+        exempt: Mapping[str, Any] | None = None,
+        people: People | None = None,
     ) -> None:
         if not isinstance(domain, Domain):
             raise SpecificationError(f"policy.domain: a td.Domain, not {type(domain).__name__}.")
         told = listed(constraints, "policy.constraints", "a list of CountConstraint and MarginalConstraint")
         declared = tuple(constraint_from_spec(c, f"policy.constraints[{i}]") for i, c in enumerate(told))
-        if presence == "secret":
-            raise Unsupported('policy.presence: "secret" is not available in this version.')
-        if presence != "public":
-            raise SpecificationError('policy.presence: "public".')
+        if presence not in ("public", "secret"):
+            raise SpecificationError('policy.presence: "public" or "secret".')
+        if people is not None and not isinstance(people, People):
+            raise SpecificationError(f"policy.people: a People, not {kind_of(people)}.")
         for name, value in (
             ("domain", domain),
             ("secrets", secrets),
             ("constraints", declared),
             ("presence", presence),
+            ("exempt", named(exempt, "policy.exempt")),
+            ("people", ONE_RECORD if people is None else people),
         ):
             object.__setattr__(self, name, value)
+        _check_together(self)
         _ = self.neighbourhood  # a wrong declaration is reported here, not at the first release
 
     @cached_property
@@ -85,11 +108,50 @@ class Policy:
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
         """What neighbouring tables are."""
+        people = self.people
+        graph = complete(self.domain) if people.displaces else self.graph
+        gone = self.presence == "secret" or people.rows_vanish
+        plain = Neighbourhood(graph, None, None, gone, people, self._exempt_cells)
         if not self.known:
-            return Neighbourhood(self.graph)
+            return plain
         classes = classes_of(self.known, self.domain)
         check_answers(classes)
-        return Neighbourhood(self.graph, classes, classes.records)
+        return replace(plain, classes=classes, records=classes.records)
+
+    @cached_property
+    def _exempt_cells(self) -> tuple[tuple[str, Bools], ...]:
+        found = []
+        for name, told in self.exempt:
+            where = f"policy.exempt.{name}"
+            attribute = self.domain.attribute(name, "policy.exempt")
+            if self.graph.project([name]).has_edges:
+                raise SpecificationError(
+                    f"{where}: is a secret of this policy; who is exempt has to be public. Leave {name} out of the secrets."
+                )
+            found.append((name, mask(attribute, told, where)))
+        return tuple(found)
+
+    def with_people(self, people: People) -> Policy:
+        """The same policy for tables to which one person adds this.
+
+        Raises:
+            SpecificationError: it was made for others.
+        """
+        if self.people == people:
+            return self
+        if not self.people.is_plain:
+            raise SpecificationError(
+                "policy.people: differs from what the table declares of ids and weights; leave it out."
+            )
+        return self._made(self.secrets, people)
+
+    def under(self, secrets: Secrets) -> Policy:
+        """The same policy with other secrets."""
+        return self._made(secrets, self.people)
+
+    def _made(self, secrets: Secrets, people: People) -> Policy:
+        exempt = exempt_of({name: thawed(told) for name, told in self.exempt})
+        return Policy(self.domain, secrets, self.constraints, self.presence, exempt, people)
 
     def sensitivity(
         self, query: Query, reading: str = "both", norm: str = "l1", records: int | None = None
@@ -118,12 +180,12 @@ class Policy:
             told = exact(records, "records")
             if told.denominator != 1 or told < 1 or (hood.records is not None and hood.records != told):
                 raise SpecificationError("records: the number of records, as the constraints have it.")
-            hood = Neighbourhood(hood.graph, hood.classes, int(told))
+            hood = replace(hood, records=int(told))
         if isinstance(query, Marginals):
             if reading == "edges" and not hood.is_plain:
                 raise Unsupported('reading="edges": for one table at a time; ask for its Histogram.')
             asked = ask(query, self.domain)
-            return describe(joint_move(asked, every_part(asked), hood, power))
+            return describe(joint_move(asked, every_part(asked), hood, power), 1 / self.people.grain**power)
         resolved = resolve(query, self.domain)
         layers = query_layers(resolved, power)
         if reading == "edges" and not hood.is_plain:
@@ -131,7 +193,7 @@ class Policy:
         else:
             move = largest_move(resolved, hood, layers, power)
         denominator = resolved.workload.denominator if isinstance(resolved.workload, Rows) else 1
-        return describe(move, denominator**power)
+        return describe(move, (denominator / self.people.grain) ** power)
 
     def explain(self, epsilon: Any = None, rho: Any = None) -> str:
         """The policy in plain words: what is not protected first.
@@ -139,11 +201,33 @@ class Policy:
         Args:
             epsilon: a budget to express the odds for; or ``rho``.
         """
-        return "\n".join(explanation(self.domain, self.secrets, self.neighbourhood, epsilon, rho))
+        return "\n".join(explanation(self, epsilon, rho))
 
-    def compare(self, *args: object, **kwargs: object) -> None:
-        """Side-by-side policies. Not available in this version."""
-        raise Unsupported("policy.compare: not available in this version.")
+    def compare(
+        self, policies: Mapping[str, Any], query: Query, epsilon: Any = None, rho: Any = None
+    ) -> Comparison:
+        """Policies side by side for one question at one loss. Reads and spends nothing.
+
+        Args:
+            policies: by name; secrets stand for this policy with these in place of its own (facts, people and presence stay).
+            epsilon: what the release would be charged, or ``rho``.
+
+        Returns:
+            For each policy its sensitivity, the mechanism that a plan would choose with its ±, what is no longer protected
+            beside the strongest of the list, and what that buys.
+
+        Raises:
+            SpecificationError: no policies, another domain, a question without a ±, no loss or two.
+            PolicyError: a policy under which the query has no price; the message names it.
+
+        >>> from tetraodon import CDF, Domain, Integer, Within
+        >>> policy = Policy(Domain(loss=Integer(0, 4356, unit="USD")), secrets=Full())
+        >>> policy.compare({"full": Full(), "within 100": Within(100)}, CDF("loss"), epsilon=1).rows[1].gives_up
+        ('loss: two values more than 100 USD apart cost more, d USD up to ⌈d/100⌉·ε; 0 and 4356 up to 44·ε.',)
+        """
+        from .compare import compare
+
+        return compare(self, policies, query, epsilon, rho)
 
     def to_spec(self) -> dict[str, Any]:
         """A plain JSON-ready form; ``Policy.from_spec`` is its inverse."""
@@ -153,12 +237,18 @@ class Policy:
             "secrets": self.secrets.to_spec(),
             "presence": self.presence,
         }
-        return spec | {"constraints": [k.to_spec() for k in self.known]} if self.known else spec
+        if self.known:
+            spec["constraints"] = [k.to_spec() for k in self.known]
+        if self.exempt:
+            spec["exempt"] = {name: thawed(told) for name, told in self.exempt}
+        if not self.people.is_plain:
+            spec["people"] = self.people.to_spec()
+        return spec
 
     @staticmethod
     def from_spec(spec: Mapping[str, Any]) -> Policy:
         """The policy that ``to_spec`` wrote."""
-        known = ("domain", "secrets", "order", "constraints", "presence")
+        known = ("domain", "secrets", "order", "constraints", "presence", "exempt", "people")
         if not isinstance(spec, Mapping):
             raise SpecificationError(f"policy: a table of {', '.join(known)}.")
         for key in spec:
@@ -173,7 +263,10 @@ class Policy:
                 raise SpecificationError("policy.order: the attributes of the domain, each once.")
             told = {name: told[name] for name in order}
         domain, secrets = Domain.from_spec(told), secrets_from_spec(spec["secrets"])
-        return Policy(domain, secrets, spec.get("constraints", ()), spec.get("presence", "public"))
+        people = people_from_spec(spec["people"], "policy.people") if "people" in spec else None
+        exempt = exempt_of(spec["exempt"]) if "exempt" in spec else None
+        presence = spec.get("presence", "public")
+        return Policy(domain, secrets, spec.get("constraints", ()), presence, exempt, people)
 
     @cached_property
     def hash(self) -> str:
@@ -184,6 +277,56 @@ class Policy:
     def domain_hash(self) -> str:
         """SHA-256 of the domain's specification and order."""
         return digest([self.domain.to_spec(), list(self.domain.names)])
+
+
+def exempt_of(told: Any) -> dict[str, Any]:
+    """``exempt`` of a settings file or a specification, for ``Policy``."""
+    where = "policy.exempt"
+    if not isinstance(told, Mapping):
+        raise SpecificationError(f'{where}: a table such as {{ agreed = ["yes"] }}, not {kind_of(told)}.')
+    return {str(name): between(value, f"{where}.{name}") for name, value in told.items()}
+
+
+def _check_together(policy: Policy) -> None:
+    """Refuse declarations for which no rule says what a change of one person may cost."""
+    people = policy.people
+    several = people.max_rows > 1 or people.displaces or people.weight is not None
+    if policy.constraints and (policy.presence == "secret" or several):
+        which = "presence = 'secret'" if policy.presence == "secret" else "ids of several rows, or weights"
+        raise Unsupported(
+            f"policy.constraints: known counts together with {which} have no price: when one person changes, no rule says who "
+            "makes up for it. Leave out one of the two."
+        )
+    check_exempt(policy, people.max_rows > 1)
+    if policy.exempt and people.displaces:
+        raise Unsupported(
+            "policy.exempt: rows that are kept without a key, or whose number is secret, may become any other; declare keep_by "
+            'and row_counts = "public", or exempt nobody.'
+        )
+
+
+def check_exempt(policy: Policy, has_ids: bool) -> None:
+    """Refuse to hide whether somebody with several rows is there, of whom some may be exempt: taking away all of them would
+    change the tables of the exempt, which go out exactly.
+
+    Args:
+        has_ids: whether a person may have several rows in the source.
+    """
+    if policy.exempt and policy.presence == "secret" and has_ids:
+        raise Unsupported(
+            'policy.exempt: beside presence = "secret" only where every row is another person; leave out data.id, or exempt nobody.'
+        )
+
+
+def check_chosen(policy: Policy, where: Mapping[str, Any] | None) -> None:
+    """Refuse rows chosen by a value that the policy holds secret: who is chosen would be public, and change along its edges."""
+    for name, attribute in policy.domain.items():
+        columns = [c for c in attribute.columns(name) if c in (where or ())]
+        if columns and policy.presence == "public" and policy.graph.project([name]).has_edges:
+            raise SpecificationError(
+                f"where.{columns[0]}: decides by {name!r}, a secret of this policy, which rows are there at all, and that would be "
+                'public. Filter in the query (its where is priced), or declare presence = "secret".'
+            )
 
 
 def digest(spec: Any) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 from .clustering.declared import Clustering
@@ -24,6 +26,13 @@ from .rows.strategy import priced as priced_rows
 from .sensitivity import Sensitivity, Term
 from .table import Counts
 from .workload import resolve
+
+# Losses up to the first number are served by what is found at the second.
+REFERENCES = (
+    (Fraction(7, 10), Fraction(1, 4)),
+    (Fraction(7, 5), Fraction(1)),
+    (Fraction(14, 5), Fraction(2)),
+)
 
 
 class Answerable(Protocol):
@@ -89,8 +98,41 @@ def check(query: Query, domain: Domain) -> None:
         resolve(query, domain)
 
 
+def reference(loss: Loss) -> Loss:
+    """The loss at which mechanisms are looked for: one for a whole range of small losses, above ``REFERENCES`` the loss itself.
+
+    At small losses the noise of every row falls in proportion, so that what is best at one is best at all. From about 1 on
+    it is felt that noise is whole numbers.
+
+    >>> [str(reference(Loss("epsilon", Fraction(e))).amount) for e in ("0.01", "0.7", "1.4", "2", "3.5")]
+    ['1/4', '1/4', '1', '2', '7/2']
+    """
+    for largest, found in REFERENCES:
+        if loss.amount <= largest:
+            return Loss(loss.unit, found)
+    return loss
+
+
+def is_scaled(query: Query) -> bool:
+    """Whether ways of answering a query are found at the reference of a loss and scaled to it."""
+    return not isinstance(query, Rows | Hybrid | KMeans)
+
+
+def scaled(found: Sequence[Any], loss: Loss) -> list[Any]:
+    """Ways of answering a query at another loss, best first: the same rows, noise in proportion, errors exact."""
+    moved = [s if s.loss == loss else replace(s, loss=loss) for s in found]
+    return sorted(moved, key=lambda s: s.expected_error)
+
+
 def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
     """Every applicable way of answering a query, best first. Reads and spends nothing."""
+    if is_scaled(query):
+        return scaled(found(query, policy, reference(loss)), loss)
+    return found(query, policy, loss)
+
+
+def found(query: Query, policy: Policy, loss: Loss) -> list[Any]:
+    """What is found at one loss; ``candidates`` asks for it at the reference of its loss where ``is_scaled``."""
     if isinstance(query, Rows):
         return [priced_rows(query, policy, loss)]
     if isinstance(query, Hybrid):
@@ -114,6 +156,14 @@ def price(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any
     """
     if isinstance(query, Rows | Hybrid):
         raise SpecificationError(f"{query.word}: has no mechanism to name; leave it out.")
+    if is_scaled(query):
+        [made] = scaled([named(mechanism, query, policy, reference(loss))], loss)
+        return made
+    return named(mechanism, query, policy, loss)
+
+
+def named(mechanism: Mechanism, query: Query, policy: Policy, loss: Loss) -> Any:
+    """What a named mechanism means at one loss; ``price`` asks for it at the reference of its loss where ``is_scaled``."""
     if isinstance(query, Marginals):
         from .marginals.select import price as tables
 
@@ -138,4 +188,15 @@ def notes(query: Query, policy: Policy, loss: Loss) -> tuple[str, ...]:
     return select.notes(resolve(query, policy.domain), policy.neighbourhood, loss)
 
 
-__all__ = ["Answerable", "candidates", "check", "notes", "price"]
+__all__ = [
+    "Answerable",
+    "candidates",
+    "check",
+    "found",
+    "is_scaled",
+    "named",
+    "notes",
+    "price",
+    "reference",
+    "scaled",
+]

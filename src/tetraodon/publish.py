@@ -23,16 +23,21 @@ from .manifest import KEYS, manifest_of, release_entry
 from .microdata.audit import check_apart
 from .microdata.publishing import GROUPS, microdata_entry
 from .microdata.release import MicrodataRelease
+from .presentation import FORMATS as FORMATS
+from .presentation import Presentation, presentation_of
+from .presenting import Presented, arrow
+from .queries import CDF, Query
 from .release import Release
 from .rows.publishing import row_entry, targets
 from .rows.release import RowRelease
+from .spreadsheets import write_csv
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-FORMATS = ("parquet", "csv")
 MANIFEST = "manifest.json"
+QUANTILES = "quantiles"
 NAME = re.compile(r"[\w][\w .+=-]{0,99}\Z")
 BYTES_A_ROW = 64
 
@@ -49,10 +54,11 @@ def file_name(name: str) -> str:
         or name.endswith((" ", "."))
         or name.lower() in ("manifest", "report")
         or f"{name.lower()}.csv".endswith(f".{GROUPS}")
+        or name.lower().endswith(f".{QUANTILES}")
     ):
         raise SpecificationError(
             f"release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, not 'manifest' or 'report', and not "
-            "ending in '.groups'."
+            "ending in '.groups' or '.quantiles'."
         )
     return name
 
@@ -164,31 +170,43 @@ def staging(folder: Path) -> Iterator[Path]:
 
 def publish(
     folder: Path,
-    releases: Sequence[tuple[Release | RowRelease | MicrodataRelease, Sequence[str]]],
+    releases: Sequence[tuple[Release | RowRelease | MicrodataRelease, Presentation | Sequence[str]]],
     context: Mapping[str, Any],
     report: bool = False,
 ) -> Path:
-    """Write answers, manifest and, if asked, the report; returns the manifest's path."""
-    for release, formats in releases:
-        check_formats(formats)
+    """Write answers, manifest and, if asked, the report; returns the manifest's path.
+
+    Args:
+        releases: each with its presentation, or with file formats alone.
+    """
+    wanted = [(release, presentation_of(how)) for release, how in releases]
+    for release, how in wanted:
+        if how.changed and not isinstance(release, Release):
+            raise SpecificationError(f"present.{how.changed[0]}: goes with a query; rows leave as they are.")
         if isinstance(release, MicrodataRelease) and release.audit is not None:
             check_apart(release.audit, folder)
-    check_targets(folder, {release.name: [*formats, *extra_files(release)] for release, formats in releases})
+    check_targets(
+        folder, {release.name: [*how.format, *extra_files(release, how)] for release, how in wanted}
+    )
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder) as stage:
         entries = []
-        for release, formats in releases:
-            files = {}
-            for form in formats:
-                path = stage / f"{release.name}.{form}"
-                write_table(release.to_arrow(), path)
-                files[form] = {"path": path.name, "sha256": sha256(path)}
-            if isinstance(release, RowRelease):
-                entries.append(row_entry(release, stage, files))
-            elif isinstance(release, MicrodataRelease):
-                entries.append(microdata_entry(release, stage, files))
+        for release, how in wanted:
+            if isinstance(release, Release):
+                shown = release.presented(how)
+                files = _answers(release.name, shown, stage)
+                entries.append(release_entry(release, shown, files))
             else:
-                entries.append(release_entry(release, files))
+                files = {}
+                for form in how.format:
+                    path = stage / f"{release.name}.{form}"
+                    write_table(release.to_arrow(), path)
+                    files[form] = _file(path)
+                entries.append(
+                    row_entry(release, stage, files)
+                    if isinstance(release, RowRelease)
+                    else microdata_entry(release, stage, files)
+                )
             digests[release.charge] = {f["path"]: f["sha256"] for f in entries[-1]["files"].values()}
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -198,6 +216,24 @@ def publish(
     if report:
         _write_report(folder)
     return folder / MANIFEST
+
+
+def _answers(name: str, shown: Presented, stage: Path) -> dict[str, dict[str, str]]:
+    """Write a presented table, and the quantiles beside it, in every format."""
+    tables = {"": shown.to_arrow()}
+    if shown.quantile_columns is not None:
+        tables[f"{QUANTILES}."] = arrow(shown.quantile_columns)
+    files = {}
+    for beside, table in tables.items():
+        for form in shown.presentation.format:
+            path = stage / f"{name}.{beside}{form}"
+            write_csv(table, path) if form == "csv" else write_table(table, path)
+            files[f"{beside}{form}"] = _file(path)
+    return files
+
+
+def _file(path: Path) -> dict[str, str]:
+    return {"path": path.name, "sha256": sha256(path)}
 
 
 def _write_report(folder: Path) -> None:
@@ -267,8 +303,18 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
         )
 
 
-def extra_files(release: Release | RowRelease | MicrodataRelease) -> list[str]:
+def extra_files(release: Release | RowRelease | MicrodataRelease, how: Presentation) -> list[str]:
     """Endings of the files that stand beside the published numbers or rows."""
     if isinstance(release, MicrodataRelease):
         return [GROUPS]
-    return list(targets(release).values()) if isinstance(release, RowRelease) else []
+    return (
+        list(targets(release).values())
+        if isinstance(release, RowRelease)
+        else beside_query(release.query, how)
+    )
+
+
+def beside_query(query: Query, how: Presentation) -> list[str]:
+    """Endings of the files that stand beside the answers of a query."""
+    has_quantiles = isinstance(query, CDF) and bool(query.quantiles)
+    return [f"{QUANTILES}.{form}" for form in how.format] if has_quantiles else []

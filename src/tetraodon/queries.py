@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from .errors import SpecificationError, Unsupported, unknown
+from .errors import SpecificationError, unknown
 from .exact import exact, show
 from .phrases import Frozen, attribute_names, between, frozen, named, thawed, without_pairs
 from .reading import integers, kind_of, listed, under
@@ -120,17 +120,29 @@ class _OneAttribute(Query):
         return (self.attribute,)
 
 
+def _levels(told: Any, where: str) -> tuple[Fraction, ...]:
+    """Levels of quantiles, at least one."""
+    found = tuple(exact(q, where) for q in listed(told, where, "a list of numbers from 0 to 1"))
+    if not found or not all(0 <= q <= 1 for q in found):
+        raise SpecificationError(f"{where}: numbers from 0 to 1.")
+    return found
+
+
 @dataclass(frozen=True)
 class CDF(_OneAttribute):
     """Number of records at or below every value of one ordered attribute.
 
     Special cells (``other``, ``missing``) come after the last value, in that order.
 
-    >>> CDF("capital_loss", by=["sex"]).to_spec()
-    {'cdf': 'capital_loss', 'by': ['sex']}
+    Args:
+        quantiles: levels of quantiles that are read off the same noisy counts, beside them and at no further cost.
+
+    >>> CDF("capital_loss", by=["sex"], quantiles=[0.5]).to_spec()
+    {'cdf': 'capital_loss', 'by': ['sex'], 'quantiles': ['0.5']}
     """
 
     word = "cdf"
+    quantiles: tuple[Fraction, ...] = ()
 
     def __init__(
         self,
@@ -139,8 +151,14 @@ class CDF(_OneAttribute):
         by: Sequence[str] | str = (),
         where: Mapping[str, Any] | None = None,
         bins: Mapping[str, Any] | None = None,
+        quantiles: Sequence[Any] = (),
     ) -> None:
-        self._set(by, where, bins, attribute=attribute)
+        levels = () if isinstance(quantiles, tuple) and not quantiles else _levels(quantiles, "cdf.quantiles")
+        self._set(by, where, bins, attribute=attribute, quantiles=levels)
+
+    def to_spec(self) -> dict[str, Any]:
+        beside = {"quantiles": [show(q) for q in self.quantiles]} if self.quantiles else {}
+        return super().to_spec() | beside
 
 
 @dataclass(frozen=True)
@@ -201,10 +219,7 @@ class Quantiles(_OneAttribute):
         where: Mapping[str, Any] | None = None,
         bins: Mapping[str, Any] | None = None,
     ) -> None:
-        expected = "a list of numbers from 0 to 1"
-        told = tuple(exact(q, "quantiles.levels") for q in listed(levels, "quantiles.levels", expected))
-        if not told or not all(0 <= q <= 1 for q in told):
-            raise SpecificationError("quantiles.levels: numbers from 0 to 1.")
+        told = _levels(levels, "quantiles.levels")
         self._set(by, where, bins, attribute=attribute, levels=told)
 
     def to_spec(self) -> dict[str, Any]:
@@ -288,7 +303,7 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
     """The query that ``to_spec`` wrote, or the ``query`` table of a settings file.
 
     >>> query_from_spec({"cdf": "age", "by": ["sex"]})
-    CDF(by=('sex',), where=(), bins=(), attribute='age')
+    CDF(by=('sex',), where=(), bins=(), attribute='age', quantiles=())
     """
     if not isinstance(spec, Mapping):
         raise SpecificationError(
@@ -313,9 +328,7 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
         from .clustering.query import kmeans_from_spec
 
         return kmeans_from_spec(rest, where)
-    words = [w for w in WORDS if w in rest]
-    if "quantiles" in words and "cdf" in words:
-        raise Unsupported(f"{where}.quantiles: quantiles beside a CDF are not available in this version.")
+    words = [w for w in WORDS if w in rest and not (w == "quantiles" and "cdf" in rest)]
     if len(words) != 1:
         raise SpecificationError(f"{where}: exactly one of {', '.join(WORDS)}, marginals, kmeans.")
     word = words[0]
@@ -323,7 +336,7 @@ def query_from_spec(spec: Mapping[str, Any], where: str = "query") -> Query:
     common = {k: rest.pop(k) for k in ("by", "where", "bins") if k in rest}
     if isinstance(common.get("where"), Mapping):
         common["where"] = {n: between(v, f"{where}.{word}.where.{n}") for n, v in common["where"].items()}
-    extra = {"ranges": "of", "quantiles": "levels", "linear": "matrix"}.get(word)
+    extra = {"cdf": "quantiles", "ranges": "of", "quantiles": "levels", "linear": "matrix"}.get(word)
     given = {extra: rest.pop(extra)} if extra is not None and extra in rest else {}
     for key in rest:
         raise unknown(where, "key", key, ["by", "where", "bins", *([extra] if extra else [])])

@@ -25,6 +25,8 @@ from .marginals.mechanism import Tables
 from .mechanisms import Mechanism
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
+from .presentation import Presentation, presentation_from_spec
+from .presenting import Presented, presented
 from .queries import Query, query_from_spec
 from .sensitivity import Sensitivity
 
@@ -41,9 +43,14 @@ CURVE = tuple(Fraction(k, 10) for k in (1, 2, 3, 5, 7, 10, 15, 20, 30))
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """One row of a plan: a mechanism with its exact cost and its error, before any data is read."""
+    """One row of a plan: a mechanism with its exact cost and its error, before any data is read.
+
+    Attributes:
+        grain: what one counted unit stands for: the step of weights, or 1.
+    """
 
     strategy: Strategy | MarginalStrategy | Way
+    grain: Fraction = Fraction(1)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -58,12 +65,12 @@ class Priced:
     def expected_error(self) -> float:
         """Mean squared error of the linear estimate over the workload, in the square of the answer's unit; for ``KMeans`` the
         objective over that of plain k-means, on public synthetic data."""
-        return self.strategy.expected_error
+        return in_unit(self.strategy, self.grain)[0]
 
     @property
     def half_width(self) -> float:
         """95 % half-width of an answer of average error, in the answer's unit."""
-        return self.strategy.half_width
+        return in_unit(self.strategy, self.grain)[1]
 
     @property
     def workload(self) -> str:
@@ -144,6 +151,13 @@ def unit_of(strategy: Strategy | MarginalStrategy | Way) -> str:
     return "records"
 
 
+def in_unit(strategy: Strategy | MarginalStrategy | Way, grain: Fraction) -> tuple[float, float]:
+    """(expected error, half-width) in the answer's unit, of a strategy that counts in steps of ``grain``."""
+    if strategy.query.word == "kmeans":  # an objective ratio, and the size of a cluster
+        return strategy.expected_error, strategy.half_width * float(grain)
+    return strategy.expected_error * float(grain**2), strategy.half_width * float(grain)
+
+
 def finite(value: float) -> float | None:
     """A float for JSON, None where it is not finite."""
     return float(value) if np.isfinite(value) else None
@@ -185,21 +199,24 @@ class Release:
     Attributes:
         name: what the ledger calls it.
         strategy: what was run, with query, mechanism and cost.
-        total: number of records, public.
-        answers: what was drawn.
-        total: number of records, public.
+        answers: what was drawn, in counted units.
+        total: the number of records (the sum of their weights, in steps) where it is public; else None.
         considered: every mechanism that was priced, best first.
         charge: number of the ledger row that holds it.
         context: what the session says about data, policy and budget.
+        grain: what one counted unit stands for: the step of weights, or 1.
+        traded: the ± under other policies along a grid of losses, where it was asked for (``traded``).
     """
 
     name: str
     strategy: Strategy | MarginalStrategy | Way
     answers: Answers
-    total: int
+    total: int | None
     considered: tuple[Priced, ...]
     charge: int
     context: Mapping[str, Any]
+    grain: Fraction = Fraction(1)
+    traded: Mapping[str, Any] | None = None
 
     guarantee = "proved"
 
@@ -229,12 +246,12 @@ class Release:
     @property
     def expected_error(self) -> float:
         """Mean squared error of the linear estimate over the workload, exact, known before the data were read."""
-        return self.strategy.expected_error
+        return in_unit(self.strategy, self.grain)[0]
 
     @property
     def half_width(self) -> float:
         """95 % half-width of an answer of average error, in the answer's unit."""
-        return self.strategy.half_width
+        return in_unit(self.strategy, self.grain)[1]
 
     @property
     def unit(self) -> str:
@@ -244,7 +261,14 @@ class Release:
     @cached_property
     def columns(self) -> dict[str, Column]:
         """The published table: attributes in domain order, then ``value``, ``lower``, ``upper``."""
-        return published_columns(self.strategy, self.answers)
+        return published_columns(self.strategy, self._told)
+
+    @property
+    def _told(self) -> Answers:
+        """The answers in their own unit; ratios, and positions, have none of weights."""
+        if self.grain == 1 or self.query.word in ("mean", "quantiles"):
+            return self.answers
+        return self.answers.times(float(self.grain))
 
     @property
     def values(self) -> Floats:
@@ -281,7 +305,8 @@ class Release:
             import pandas as pd
         except ImportError:
             raise Unsupported("tables: needs pandas; install it or use to_arrow().") from None
-        asked, told = self.strategy.asked, self.answers
+        asked, told = self.strategy.asked, self._told
+        assert isinstance(told, TableAnswers)
         return {asked.names(t): pd.DataFrame(one_table(asked, told, t)) for t in asked.tables}
 
     @property
@@ -310,17 +335,18 @@ class Release:
             raise SpecificationError("range: two values, or two lists of equal length.") from None
         first, past = bounds(axis, lows, highs)
         value = prefix[:, past] - prefix[:, first]
-        single = np.ndim(low) == 0
+        single, grain = np.ndim(low) == 0, float(self.grain)
+        most = np.inf if self.total is None else self.total
 
         def ends() -> tuple[Any, Any]:
             half = strategy.half_widths(strategy.range_variance(first, past))
             linear = raw[:, past] - raw[:, first]
             half = outward(linear, half)
-            lower = np.minimum(np.clip(linear - half, 0, self.total), value)
-            upper = np.maximum(np.clip(linear + half, 0, self.total), value)
+            lower = np.minimum(np.clip(linear - half, 0, most), value) * grain
+            upper = np.maximum(np.clip(linear + half, 0, most), value) * grain
             return self._shaped(lower, single), self._shaped(upper, single)
 
-        return Estimate(self._shaped(value, single), ends)
+        return Estimate(self._shaped(value * grain, single), ends)
 
     def quantile(self, level: Any) -> Any:
         """The value below which a share of the records lies, for every group."""
@@ -336,7 +362,7 @@ class Release:
     def histogram(self) -> Floats:
         """Cell counts, shape (groups…, positions), consistent with the cumulative counts."""
         _, prefix, _, _ = self._along("histogram")
-        cells: Floats = self._shaped(np.diff(prefix, axis=1), False)
+        cells: Floats = self._shaped(np.diff(prefix, axis=1) * float(self.grain), False)
         return cells
 
     def _along(self, what: str) -> tuple[Grouping, Floats, Floats, Strategy]:
@@ -361,7 +387,10 @@ class Release:
             {
                 "name": name_of(row.mechanism),
                 unit: [float(e) for e in CURVE],
-                "half_width": [finite(replace(row.strategy, loss=Loss(unit, e)).half_width) for e in CURVE],
+                "half_width": [
+                    finite(Priced(replace(row.strategy, loss=Loss(unit, e)), self.grain).half_width)
+                    for e in CURVE
+                ],
             }
             for row in self.considered
         ]
@@ -370,11 +399,49 @@ class Release:
         """What was published exactly because the policy does not hold it secret."""
         return exact_rows(self.strategy)
 
-    def save(self, folder: str | os.PathLike[str], formats: Sequence[str] = ("parquet",)) -> Path:
-        """Write the answers and a manifest to a folder; returns the manifest's path."""
+    def present(self, **how: Any) -> Presented:
+        """The published table as it is to be shown: a function of what was released, at no cost.
+
+        Args:
+            how: ``interval``, ``round_to``, ``suppress_below``, ``totals``, ``labels``, ``units``, as in a settings file
+                (docs/settings.md).
+
+        Raises:
+            SpecificationError: names the key.
+        """
+        return self.presented(presentation_from_spec(how))
+
+    def presented(self, how: Presentation) -> Presented:
+        """``present`` for a presentation as an object."""
+        from .margins import check_presentation, domain_of, published
+
+        check_presentation(how, self.query, domain_of(self.strategy))
+        return presented(published(self.strategy, self.answers, self.grain, how), how)
+
+    @property
+    def quantiles(self) -> pandas.DataFrame:
+        """The quantiles beside a ``CDF``: a row for every group and level, with ``value``, ``lower``, ``upper``.
+
+        Raises:
+            SpecificationError: none were asked for.
+        """
+        return self.present().quantiles
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        formats: Sequence[str] = ("parquet",),
+        present: Mapping[str, Any] | None = None,
+    ) -> Path:
+        """Write the answers and a manifest to a folder; returns the manifest's path.
+
+        Args:
+            present: how the answers are shown, as ``present`` takes it.
+        """
         from .publish import publish
 
-        return publish(Path(folder), [(self, tuple(formats))], self.context)
+        how = presentation_from_spec({"format": tuple(formats), **(present or {})})
+        return publish(Path(folder), [(self, how)], self.context)
 
     def __repr__(self) -> str:
         return (

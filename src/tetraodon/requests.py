@@ -124,8 +124,12 @@ def digest_of(made: Release | RowRelease | MicrodataRelease) -> str:
     return found.hexdigest()
 
 
-def charge_of(priced: PricedRequest, policy: Policy, edition: str) -> Charge:
-    """What the ledger is asked for."""
+def charge_of(priced: PricedRequest, policy: Policy, edition: str, reading: str = "") -> Charge:
+    """What the ledger is asked for.
+
+    Args:
+        edition, reading: of the table.
+    """
     request, strategy = priced.request, priced.strategy
     if isinstance(strategy, RowStrategy | HybridStrategy):
         cost = cost_spec(
@@ -134,6 +138,7 @@ def charge_of(priced: PricedRequest, policy: Policy, edition: str) -> Charge:
         flag = "measured" if strategy.spent.is_zero else "row"
     else:
         cost, flag = cost_of(strategy, policy), "histogram"
+    cost |= {"reading": reading} if reading else {}
     return Charge(
         name=request.name,
         edition=edition,
@@ -216,4 +221,5 @@ def _price(policy: Policy, request: Request) -> PricedRequest:
         strategy = price(request.mechanism, request.query, policy, request.loss)
         if strategy.mechanism.to_spec() not in [s.mechanism.to_spec() for s in ranked]:
             ranked = [strategy, *ranked]
-    return PricedRequest(request, policy.hash, strategy, tuple(Priced(s) for s in ranked))
+    grain = policy.people.grain
+    return PricedRequest(request, policy.hash, strategy, tuple(Priced(s, grain) for s in ranked))

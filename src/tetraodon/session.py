@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .answers import answers
+from .composition import readable
 from .errors import DataError, SpecificationError
 from .exact import Number
-from .explain import disclosed_lines, odds_lines, protected_lines, unprotected_line
+from .explain import disclosed_lines, headline, odds_lines, protected_lines
+from .explain_people import chosen_lines, exempt_lines, people_lines
 from .ledger import Charge, Ledger
 from .loss import Loss
 from .mechanisms import Mechanism, mechanism_from_spec
@@ -28,7 +30,7 @@ from .microdata.settings import Hybrid
 from .microdata.strategy import HybridStrategy, asked_for, check_unproved
 from .microdata.strategy import priced as priced_microdata
 from .parallel import Part, parts
-from .policy import Policy, digest
+from .policy import Policy, check_chosen, check_exempt, digest
 from .pricing import candidates, notes
 from .queries import Query
 from .release import Plan, Priced, Release, published_exactly
@@ -56,6 +58,10 @@ if TYPE_CHECKING:
     from .microdata.plan import Plan as Fitted
 
 
+MOST_COUNTED = 2**45
+"""Where the number of records is a secret, rows are made to hold up to so many of them."""
+
+
 @dataclass(frozen=True)
 class Remaining:
     """What is left of the budget, and everything that went out beside it."""
@@ -75,7 +81,7 @@ class Remaining:
 
     def __str__(self) -> str:
         beside = "; ".join(self.outside) if self.outside else "nothing"
-        return f"{self.loss.show()} left; outside the budget: {beside}"
+        return f"{self.loss.unit} {readable(self.loss.amount)} left; outside the budget: {beside}"
 
 
 __all__ = ["PricedRequest", "Remaining", "Request", "Session", "charge_of", "price_all", "release_loss"]
@@ -91,6 +97,8 @@ class Session:
         rho, delta: the total in ρ of zero-concentrated privacy, and the δ at which it is read as (ε, δ).
         ledger: path of a durable ledger; None keeps the account in memory, and the manifest says so. A policy that the
             ledger does not hold yet is declared: all that was released is priced under it too (docs/composition.md).
+        renews: "edition" for a budget that every edition of the table has to itself, which is said wherever the total is:
+            whoever is in k editions may lose up to k times that. Fixed when the ledger is made.
 
     Raises:
         SpecificationError: the policy speaks of another domain, or the total is no positive number.
@@ -113,6 +121,7 @@ class Session:
         ledger: str | os.PathLike[str] | None = None,
         rho: Number | None = None,
         delta: Number | None = None,
+        renews: str | None = None,
     ) -> None:
         if not isinstance(table, Table) or not isinstance(policy, Policy):
             raise SpecificationError("Session: a td.Table and a td.Policy.")
@@ -121,21 +130,21 @@ class Session:
                 "Session: the table and the policy declare different domains; use one Domain for both."
             )
         self.table = table
-        self.policy = policy
+        self.policy = policy = policy.with_people(table.people)
+        check_exempt(policy, "id" in table.binding)
+        check_chosen(policy, table.where)
         self.total = total_loss(epsilon, rho)
         if (delta is None) == (self.total.unit == "rho"):
             raise SpecificationError("Session.delta: goes with rho, which needs one; epsilon has none.")
         self.delta = None if delta is None else probability(delta, "delta")
         told: dict[str, Any] = {
             "data": table.name,
-            # Which texts count as null decides what a cell means, so it is bound to the account like the domain.
-            "domain_hash": digest([policy.domain_hash, sorted(table.null)])
-            if table.null
-            else policy.domain_hash,
+            "domain_hash": _bound(table, policy),
             "policy": policy.to_spec(),
             "policy_hash": policy.hash,
             "total": self.total,
             "delta": self.delta,
+            "renews": renews,
         }
         if ledger is not None and all(known.answers is not None for known in policy.known):
             # A declared policy stays in force for good, so a slip in a public count must not reach the ledger.
@@ -144,8 +153,9 @@ class Session:
 
     @property
     def remaining(self) -> Remaining:
-        """The budget left, and every exact disclosure so far."""
-        return Remaining(Loss(self.total.unit, self.ledger.remaining), published_exactly(self.ledger))
+        """The budget left for releases from this edition, and every exact disclosure so far."""
+        left = self.ledger.remaining_for(self.table.edition)
+        return Remaining(Loss(self.total.unit, left), published_exactly(self.ledger))
 
     def plan(self, query: Query, epsilon: Number | None = None, rho: Number | None = None) -> Any:
         """Every applicable mechanism with its exact cost and expected error, best first. Reads and spends nothing.
@@ -167,7 +177,12 @@ class Session:
             return RowPlan(priced_rows(query, self.policy, loss, "measured" if free else "proved"))
         asked = one_loss(epsilon, rho, "plan")
         found = candidates(query, self.policy, asked)
-        return Plan(query, asked, tuple(Priced(s) for s in found), notes(query, self.policy, asked))
+        return Plan(
+            query,
+            asked,
+            tuple(Priced(s, self.policy.people.grain) for s in found),
+            notes(query, self.policy, asked),
+        )
 
     def release(
         self,
@@ -239,7 +254,7 @@ class Session:
             raise error.with_traceback(None) from None
 
     def _charge(self, priced: PricedRequest) -> Charge:
-        charge = charge_of(priced, self.policy, self.table.edition)
+        charge = charge_of(priced, self.policy, self.table.edition, self.table.reading)
         if isinstance(priced.strategy, RowStrategy):
             return charged_once(charge, priced.strategy, self.ledger.entries)
         return charge
@@ -252,6 +267,7 @@ class Session:
             reserves = [held.enter_context(reserved(p.strategy.loss, p.strategy.draws)) for p in priced]
             self._check_known()
             tables: list[tuple[Any, int]] = []
+            vanishing = self.policy.neighbourhood.vanishing
             for p in priced:
                 if isinstance(p.strategy, HybridStrategy):
                     if p.request.audit is not None:
@@ -265,7 +281,11 @@ class Session:
                     joints = joint_counts(self.table, p.strategy)
                     tables.append(((p.strategy.fitted(joints), joints), counts.total))
                     continue
-                p.strategy.admit(counts.total)
+                p.strategy.admit(MOST_COUNTED if vanishing else counts.total)
+                if vanishing and counts.total > MOST_COUNTED:
+                    raise DataError(
+                        "table: more than 2^45 records, or steps of weight, are not counted. Nothing was spent."
+                    )
                 tables.append((p.strategy.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
             releases: dict[str, Any] = {}
@@ -284,15 +304,18 @@ class Session:
                     shown = p.request.publishes_evidence
                     used = {n: releases[n] for n in made.needs}
                     more = tuple(str(d) for d in charge.disclosures if d not in made.disclosed())
+                    # As many as leave: where rows have weights, the sum of these may be a secret.
                     releases[name] = RowRelease(
-                        name, made, told, total, charge.loss, row, context, joints, shown, used, more
+                        name, made, told, told.num_rows, charge.loss, row, context, joints, shown, used, more
                     )
                     continue
                 if isinstance(p.strategy, HybridStrategy):
                     releases[name] = _microdata(p, p.strategy, table, row, context)
                     continue
-                told = answers(p.strategy, p.strategy.observe(table, total, reserve))
-                releases[name] = Release(name, p.strategy, told, total, p.considered, row, context)
+                public = None if vanishing else total
+                told = answers(p.strategy, p.strategy.observe(table, public, reserve))
+                grain = self.policy.people.grain
+                releases[name] = Release(name, p.strategy, told, public, p.considered, row, context, grain)
         return list(releases.values())
 
     def _check_known(self) -> None:
@@ -349,16 +372,33 @@ class Session:
                 "hash": policy.hash,
                 "spec": policy.to_spec(),
                 "unprotected": list(policy.graph.unprotected),
-                "headline": unprotected_line(policy.graph),
+                "headline": headline(policy),
                 "protected": protected_lines(policy.domain, policy.secrets, policy.graph),
                 "odds": odds_lines(
-                    policy.neighbourhood, self.total.amount if self.total.unit == "epsilon" else None
+                    policy.graph,
+                    policy.neighbourhood,
+                    self.ledger.total if self.total.unit == "epsilon" else None,
                 ),
-                "disclosed": disclosed_lines(policy.domain, policy.secrets, policy.neighbourhood),
+                "people": [
+                    *exempt_lines(policy.exempt, bool(policy.known)),
+                    *people_lines(policy.people, policy.presence),
+                ],
+                "disclosed": [
+                    *disclosed_lines(policy),
+                    *chosen_lines(self.table.where, self.table.sql, policy.presence),
+                ],
             },
             "ledger": self.ledger,
             "versions": {"python": platform.python_version(), "tetraodon": __version__},
         }
+
+
+def _bound(table: Table, policy: Policy) -> str:
+    """What an account is bound to besides the data's name: the domain, which texts count as null (they decide what a cell
+    means), and which rows of a person are read and what they count, lest later releases see other rows of the same people."""
+    if table.binding:
+        return digest([policy.domain_hash, sorted(table.null), table.binding])
+    return digest([policy.domain_hash, sorted(table.null)]) if table.null else policy.domain_hash
 
 
 def _microdata(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DataError, Unsupported
+from .errors import DataError, SpecificationError, Unsupported
 from .files import (
     VIEW,
     Connection,
@@ -38,7 +38,9 @@ SCHEMES = {
 SQLITE = "source: sqlite is not available in this version (its columns hold values of any type); export the table to parquet or CSV."
 
 
-def open_source(source: object, wanted: Sequence[str], table: str | None = None) -> Source:
+def open_source(
+    source: object, wanted: Sequence[str], table: str | None = None, sql: str | None = None
+) -> Source:
     """Opens a source and looks at its schema; no row is read.
 
     Args:
@@ -46,16 +48,19 @@ def open_source(source: object, wanted: Sequence[str], table: str | None = None)
             polars or pyarrow frame, a dict of columns, or an Ibis table.
         wanted: the columns that connections will show.
         table: name of the table, for URLs.
+        sql: a SELECT whose result is read, for URLs, instead of ``table``.
 
     Raises:
+        SpecificationError: ``sql`` is anything but one SELECT.
         DataError: no such file, table or column, or the name of a column is not unique.
         EngineError: the source cannot be opened.
         Unsupported: a kind of source, or an engine whose Ibis extra is not installed.
     """
     if isinstance(source, str) and "://" in source:
-        return _from_url(source, wanted, table)
-    if table is not None:
-        raise DataError("table: only a URL names a table.")
+        return _from_url(source, wanted, table, sql)
+    for name, value in (("table", table), ("sql", sql)):
+        if value is not None:
+            raise DataError(f"{name}: only a URL names a table or a query.")
     if isinstance(source, str | os.PathLike):
         return from_file(Path(os.fspath(source)), wanted)
     if isinstance(source, Mapping):
@@ -179,16 +184,19 @@ def _from_ibis(table: Any, wanted: Sequence[str]) -> Source:
     return finish("table", wanted, connect, False)
 
 
-def _from_url(url: str, wanted: Sequence[str], table: str | None) -> Source:
+def _from_url(url: str, wanted: Sequence[str], table: str | None, sql: str | None) -> Source:
     scheme, _, rest = url.partition("://")
+    if table is not None and sql is not None:
+        raise SpecificationError("sql: instead of table, not beside it; leave one of them out.")
+    query = None if sql is None else one_select(sql, scheme)
     if scheme == "duckdb":
-        return from_duckdb(rest, wanted, table)
+        return from_duckdb(rest, wanted, table, query)
     if scheme == "sqlite":
         raise Unsupported(SQLITE)
     if scheme not in SCHEMES:
         raise Unsupported(f"source: no engine for {scheme}://; known: duckdb, {', '.join(SCHEMES)}.")
-    if table is None:
-        raise DataError(f"{scheme}: table= must name a table.")
+    if table is None and query is None:
+        raise DataError(f"{scheme}: table= must name a table, or sql= give a query.")
 
     def backend() -> Any:
         import ibis
@@ -198,13 +206,13 @@ def _from_url(url: str, wanted: Sequence[str], table: str | None) -> Source:
         except ImportError:
             return None
 
-    where = f"{scheme}:{table}"
+    where = f"{scheme}:{table or 'sql'}"
 
     def connect() -> Connection:
         engine = backend()
         if engine is None:
             raise Unsupported(f"{scheme}: install ibis-framework[{SCHEMES[scheme]}] to read from it.")
-        shown = engine.table(table)
+        shown = engine.table(table) if query is None else engine.sql(query)
         return engine, shown, engine.disconnect
 
     names = sealed(where, "opening", _names, connect)
@@ -215,6 +223,40 @@ def _from_url(url: str, wanted: Sequence[str], table: str | None) -> Source:
         return engine, shown.select(**{f"c{i}": shown[n] for i, n in enumerate(wanted)}), close
 
     return finish(where, wanted, chosen, False)
+
+
+def one_select(sql: str, scheme: str) -> str:
+    """A query as it is given to an engine, without what ends it.
+
+    Raises:
+        SpecificationError: it is not one SELECT, writes, or draws rows at random: a table must hold the same rows whenever it is
+            read. It never shows the text.
+
+    >>> one_select("SELECT * FROM people WHERE year = 2025;", "duckdb")
+    'SELECT * FROM people WHERE year = 2025'
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    wrong = SpecificationError(
+        "sql: exactly one SELECT, which reads, does not write, and draws nothing at random."
+    )
+    dialect = sqlglot.Dialect.get(SCHEMES.get(scheme, scheme), sqlglot.Dialect.get("duckdb"))
+    try:
+        ends = [t.start for t in sqlglot.tokenize(sql, read=dialect) if t.text == ";"]
+        text = sql[: ends[-1]] if ends and not sqlglot.tokenize(sql[ends[-1] + 1 :], read=dialect) else sql
+        parsed = sqlglot.parse(text, read=dialect)
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        raise wrong from None
+    forbidden = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.TableSample, exp.Rand, exp.Randn, exp.Uuid)
+    reads = exp.Select | exp.SetOperation | exp.Subquery
+    if (
+        len(parsed) != 1
+        or not isinstance(parsed[0], reads)
+        or any(isinstance(node, forbidden) and not isinstance(node, reads) for node in parsed[0].walk())
+    ):
+        raise wrong
+    return text
 
 
 def _names(connect: Callable[[], Connection]) -> list[str]:

@@ -10,26 +10,34 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from .binding import secrets_from_spec
+from .compare import OWN
 from .constraints import Constraint, answers_file, constraint_from_spec
-from .domain import Domain
-from .errors import SpecificationError, Unsupported, unknown
+from .domain import Domain, check_columns
+from .entries import renewal
+from .errors import SpecificationError, Unsupported
 from .exact import positive
 from .loss import Loss
+from .margins import check_presentation
 from .mechanisms import mechanism_from_spec
+from .microdata.settings import Hybrid
 from .outline import outline, release_key
-from .policy import Policy
+from .people import KEYS, People, people_of
+from .policy import Policy, check_chosen, check_exempt, exempt_of
+from .presentation import Presentation, presentation_from_spec
 from .pricing import check
-from .publish import FORMATS, file_name
-from .queries import query_from_spec
-from .reading import kind_of, listed, under
+from .publish import file_name
+from .queries import Query, query_from_spec
+from .reading import listed, under
 from .requests import Request, release_loss
+from .rows.query import Rows as RowQuery
+from .selecting import reading_of
 from .session import Session
 from .spec_rows import ROW_KEYS, microdata_request, row_request, stated_loss
 from .table import Table
@@ -40,20 +48,9 @@ MAX_PATH = 3800
 
 # Keys of the design that this version refuses by name.
 LATER = {
-    "data": (
-        "sql",
-        "where",
-        "id",
-        "max_rows_per_id",
-        "keep_by",
-        "row_counts",
-        "weight",
-        "weight_bounds",
-        "renews",
-    ),
-    "policy": ("exempt",),
+    "data": (),
+    "policy": (),
     "releases": (),
-    "releases.present": ("interval", "round_to", "suppress_below", "totals"),
 }
 
 
@@ -67,8 +64,10 @@ class Document:
         total: the budget.
         delta: of a budget in ρ, where it is stated.
         ledger: path of the ledger, None for an account in memory.
+        renews: "edition" where every edition has the whole budget to itself.
+        compared: policies of [compare], by name: this one with other secrets, which plans and reports set beside it.
         requests: the releases, in order.
-        formats: file formats of each release, by name.
+        presentations: how each release is shown, by name.
     """
 
     path: Path
@@ -77,8 +76,10 @@ class Document:
     delta: Fraction | None
     ledger: Path | None
     requests: tuple[Request, ...]
-    formats: Mapping[str, tuple[str, ...]]
+    presentations: Mapping[str, Presentation]
     source: Mapping[str, Any]
+    renews: str | None = None
+    compared: Mapping[str, Policy] = field(default_factory=dict)
 
     def table(self) -> Table:
         """Open the data (read-only).
@@ -91,10 +92,17 @@ class Document:
         where = source if "://" in source else self.path.parent / source
         return Table(where, self.policy.domain, **told)
 
+    @property
+    def reading(self) -> str:
+        """``Table.reading`` of its table, which need not be there yet."""
+        return reading_of(self.source.get("id"), self.source.get("where"), self.source.get("sql"))
+
     def session(self) -> Session:
         """The table under the policy, with the file's ledger."""
         total = {self.total.unit: self.total.amount}
-        return Session(self.table(), self.policy, ledger=self.ledger, delta=self.delta, **total)
+        return Session(
+            self.table(), self.policy, ledger=self.ledger, delta=self.delta, renews=self.renews, **total
+        )
 
 
 def load(path: Path) -> Document:
@@ -118,6 +126,8 @@ def load(path: Path) -> Document:
         outer = outline(raw)
         with _at("domain"):
             domain = Domain.from_spec(outer["domain"], path.parent)
+        check_columns(domain)
+        people = _people(outer["data"])
         secrets = secrets_from_spec(outer["policy"]["secrets"])
         with _at("policy"):
             policy = Policy(
@@ -125,14 +135,20 @@ def load(path: Path) -> Document:
                 secrets,
                 _constraints(outer["policy"]["constraint"], path.parent),
                 outer["policy"]["presence"],
+                None if outer["policy"]["exempt"] is None else exempt_of(outer["policy"]["exempt"]),
+                people,
             )
+            check_exempt(policy, outer["data"]["id"] is not None)
+        with _in("data"):
+            check_chosen(policy, outer["data"]["where"])
+        compared = {name: _compared(policy, name, told) for name, told in outer["compare"].items()}
         requests: list[Request] = []
-        formats: dict[str, tuple[str, ...]] = {}
+        presentations: dict[str, Presentation] = {}
         for i, told in enumerate(outer["release"]):
             with _at(release_key(told, i)):
                 requests.append(_request(told, path.parent, [r.name for r in requests]))
                 check(requests[-1].query, domain)  # so that a wrong attribute is named with its key
-                formats[told["name"]] = _formats(told.get("present") or {})
+                presentations[told["name"]] = _presentation(told.get("present"), requests[-1].query, domain)
         names = [r.name for r in requests]
         for name in names:
             if names.count(name) > 1:
@@ -154,6 +170,7 @@ def load(path: Path) -> Document:
                     f"releases.{request.name}.rho: the budget is in epsilon, which Gaussian noise has none of; "
                     "state budget.rho and budget.delta instead."
                 )
+        renewal("budget.renews", budget["renews"])
         data = {k: v for k, v in outer["data"].items() if v is not None}
         if "://" not in data["source"]:
             _check_path(data["source"], path.parent, "data.source")
@@ -166,9 +183,22 @@ def load(path: Path) -> Document:
         delta,
         None if ledger is None else path.parent / ledger,
         tuple(requests),
-        formats,
+        presentations,
         data,
+        budget["renews"],
+        compared,
     )
+
+
+def _compared(policy: Policy, name: str, told: Any) -> Policy:
+    """One line of [compare]: other secrets for the same people, facts and domain."""
+    where = f"compare.{name}"
+    if name in ("", OWN) or name != name.strip():
+        raise SpecificationError(
+            f"{where}: a name of its own, without blanks around it and other than {OWN!r}."
+        )
+    with _at(where):
+        return policy.under(secrets_from_spec(told, where))
 
 
 @contextmanager
@@ -177,6 +207,15 @@ def _in_file(name: str) -> Iterator[None]:
         yield
     except SpecificationError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+@contextmanager
+def _in(key: str) -> Iterator[None]:
+    """Prefix an error with its key, whatever key stands outside."""
+    try:
+        yield
+    except SpecificationError as error:
+        raise type(error)(f"{key}.{error}") from None
 
 
 @contextmanager
@@ -199,6 +238,12 @@ def _check_path(told: str, folder: Path, key: str) -> None:
         raise SpecificationError(
             f"{key}: too long for the path of a file; at most {MAX_NAME} bytes a name and {MAX_PATH} in all."
         )
+
+
+def _people(data: Mapping[str, Any]) -> People:
+    """What one person adds to the table, of the keys of [data]."""
+    with _in("data"):
+        return people_of(**{key: data[key] for key in KEYS})
 
 
 def _constraints(told: Sequence[Mapping[str, Any]], folder: Path) -> list[Constraint]:
@@ -236,21 +281,14 @@ def _request(told: Mapping[str, Any], folder: Path, earlier: Sequence[str]) -> R
     return Request(query, release_loss(loss.unit, loss.amount, loss.unit), told["name"], chosen)
 
 
-def _formats(present: Mapping[str, Any]) -> tuple[str, ...]:
-    for key in present:
-        if key != "format":
-            raise unknown("present", "key", key, ["format"])
-    told = present.get("format", ["parquet", "csv"])
-    expected = "a list of formats"
-    formats = (told,) if isinstance(told, str) else tuple(listed(told, "present.format", expected))
-    for form in formats:
-        if not isinstance(form, str):
-            raise SpecificationError(f"present.format: expected texts, got {kind_of(form)}.")
-        if form not in FORMATS:
-            raise unknown("present.format", "format", form, FORMATS)
-    if not formats:
-        raise SpecificationError("present.format: at least one of parquet, csv.")
-    return formats
+def _presentation(told: Any, query: Query, domain: Domain) -> Presentation:
+    how = presentation_from_spec({} if told is None else told)
+    if isinstance(query, RowQuery | Hybrid):
+        if how.changed:
+            raise SpecificationError(f"present.{how.changed[0]}: goes with a query; rows leave as they are.")
+    else:
+        check_presentation(how, query, domain)
+    return how
 
 
 def _refuse_later(raw: Mapping[str, Any]) -> None:
@@ -262,10 +300,7 @@ def _refuse_later(raw: Mapping[str, Any]) -> None:
     for i, told in enumerate(releases if isinstance(releases, list) else []):
         if isinstance(told, Mapping):
             name = release_key(told, i)
-            places += [
-                (name, told, LATER["releases"]),
-                (f"{name}.present", told.get("present"), LATER["releases.present"]),
-            ]
+            places.append((name, told, LATER["releases"]))
     for place, told, later in places:
         for key in told if isinstance(told, Mapping) else ():
             if key in later:

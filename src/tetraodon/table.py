@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,28 +12,34 @@ from typing import Any
 import numpy as np
 
 from .cellular import Cells
-from .counting import DENSE, Batch, check_ids, grouped, row_count, streamed
-from .domain import Domain
-from .engine import check_readable
-from .errors import EngineError, SpecificationError, Unsupported, unknown
+from .counting import DENSE, MAX_COUNT, Batch, check_ids, grouped, row_count, streamed
+from .domain import Domain, check_columns
+from .engine import check_readable, is_joined
+from .errors import EngineError, SpecificationError, unknown
+from .exact import Number
 from .files import suffix
+from .people import people_of
+from .reading import kind_of
+from .selecting import check_types, conditions, conditions_spec, reading_of, selected, selection_of
 from .sources import open_source
 
-MAX_COUNT = 2**63 - 1
 CHUNK = 1 << 20
-LATER = ("id", "max_rows_per_id", "keep_by", "row_counts", "weight", "weight_bounds", "where", "sql")
+OPTIONS = (
+    "name", "edition", "null", "table", "id", "max_rows_per_id", "keep_by", "row_counts", "weight", "weight_bounds",
+    "weight_step", "weights", "where", "sql",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Counts:
-    """How many rows lie in each cell of a domain. Private: it shows its shape, never a number.
+    """How many rows lie in each cell of a domain, or how much they weigh. Private: it shows its shape, never a number.
 
     Attributes:
         domain: the counted attributes, in the order of the table's domain.
         dense: int64, shape (domain.size,), row-major and read-only; None above 10^7 cells.
         codes, numbers: above 10^7 cells, int64 and read-only: the cells that hold rows, ascending, and how many each
             holds. None otherwise.
-        total: number of rows.
+        total: number of rows. Of a table with weights, every count and the total are in steps of weight.
 
     >>> Counts.collect(Domain.from_spec({"age": {"integer": [0, 2]}}), [([0, 2], [5, 1])]).dense.tolist()
     [5, 0, 1]
@@ -110,7 +116,8 @@ class Table:
     """Private rows and the domain declared for them.
 
     Opening looks at the schema alone. Which rows there are is only ever seen as ``Counts``, except by a channel, which sees
-    the cell of each row and replaces it before it leaves.
+    the cell of each row and replaces it before it leaves. Rows that ``where`` does not choose, and a person's rows beyond
+    ``max_rows_per_id``, are not there for any way of reading (``selecting`` says which are kept).
 
     Args:
         source: a path (parquet, csv, csv.gz, tsv, arrow, feather), an Ibis URL (``duckdb://people.duckdb``), a pandas,
@@ -121,17 +128,46 @@ class Table:
         null: texts that count as null, letter by letter, in text columns ("?", "", "NA"); none unless given. An empty
             field of a CSV file is the empty text.
         table: the table's name within a URL's database.
+        id: column of texts or integers that tells who is who, none of them null; without it one row is one person.
+        max_rows_per_id: how many rows of each person are read.
+        keep_by: column of texts or integers that tells a person's rows apart and does not change with any declared value,
+            such as the number of a visit. Rows are kept by a digest of id and key, so not the first ones; without it any
+            rows may be kept, and releases are priced for that.
+        row_counts: "secret" (default) or "public": the number of a person's rows.
+        weight: column of numbers: what each row counts, instead of 1. ``codes`` and ``rows`` know no weights.
+        weight_bounds: (low, high), ends included; a weight that is null or beyond is refused with the table.
+        weight_step: weights are rounded half up to multiples of it, and counts are in such steps; 1 by default.
+        weights: "secret" (default) or "public": whether a row's weight may change with its value.
+        where: which rows are read, by column, declared or not: a list of texts or of whole numbers, compared as categories
+            are, or two numbers as a tuple or as {"between": [low, high]}, ends included. All conditions hold of a row that
+            is read; a null is never chosen. That a row is chosen counts as public.
+        sql: for a URL, one SELECT whose result is read instead of ``table``. Each of its rows must come from rows of one
+            person; that it is there counts as public.
+
+    Attributes:
+        people: what one person adds to the table, by these declarations; ``Session`` prices releases with it.
+        where, sql: as they are stated; nothing and None where every row is read.
 
     Raises:
-        DataError: a missing file, table or column, or a column of a type that its attribute cannot be read from.
+        SpecificationError: an argument of the wrong kind, two attributes that read one column, an id or a key that an
+            attribute reads; names the argument and the fix.
+        DataError: a missing file, table or column, or a column of a type that cannot be read so.
         EngineError: the source cannot be opened.
-        Unsupported: an option or kind of source that this version does not offer.
+        Unsupported: a kind of source that this version does not offer.
 
     >>> from tetraodon import Categorical, Integer
     >>> domain = Domain(age=Integer(0, 3), sex=Categorical(["f", "m"], missing="public"))
     >>> table = Table({"age": [1, 9, 1], "sex": ["f", None, "f"]}, domain)
     >>> table.counts("age").dense.tolist(), table.counts().dense.reshape(domain.shape).tolist()
     ([0, 2, 0, 1], [[0, 0, 0], [2, 0, 0], [0, 0, 0], [0, 0, 1]])
+
+    Two rows of a person at most, each with its weight in halves:
+
+    >>> stays = {"who": ["a", "a", "b"], "stay": [1, 2, 1], "age": [2, 2, 3], "w": [1.5, 0.7, 2]}
+    >>> people = {"id": "who", "max_rows_per_id": 2, "keep_by": "stay"}
+    >>> weighed = Table(stays, Domain(age=Integer(0, 3)), **people, weight="w", weight_bounds=(0, 2), weight_step="0.5")
+    >>> weighed.counts().dense.tolist(), weighed.n_rows
+    ([0, 0, 4, 4], 3)
     """
 
     def __init__(
@@ -143,12 +179,20 @@ class Table:
         edition: str = "",
         null: Iterable[str] = (),
         table: str | None = None,
-        **later: Any,
+        id: str | None = None,
+        max_rows_per_id: int | None = None,
+        keep_by: str | None = None,
+        row_counts: str | None = None,
+        weight: str | None = None,
+        weight_bounds: Sequence[Number] | None = None,
+        weight_step: Number | None = None,
+        weights: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        sql: str | None = None,
+        **unheard: Any,
     ) -> None:
-        for option in later:
-            if option in LATER:
-                raise Unsupported(f"table.{option}: not available in this version.")
-            raise unknown("table", "option", option, ("name", "edition", "null", "table"))
+        for option in unheard:
+            raise unknown("table", "option", option, OPTIONS)
         if not isinstance(domain, Domain):
             raise SpecificationError(
                 f"domain: a Domain, not {type(domain).__name__}; domains are declared, never inferred."
@@ -156,16 +200,34 @@ class Table:
         texts = tuple(null)
         if isinstance(null, str) or not all(isinstance(n, str) and "\0" not in n for n in texts):
             raise SpecificationError("null: a list of texts, none with a NUL character.")
-        for what, value in (("name", name), ("edition", edition), ("table", table)):
+        for what, value in (("name", name), ("edition", edition), ("table", table), ("sql", sql)):
             if value is not None and not isinstance(value, str):
-                raise SpecificationError(f"{what}: a text.")
+                raise SpecificationError(f"{what}: text, not {kind_of(value)}.")
+        check_columns(domain)
         self.domain = domain
         self.name = name or _name(source, table)
         self.edition = edition
         self.null = texts
+        self.people = people_of(
+            id, max_rows_per_id, keep_by, row_counts, weight, weight_bounds, weight_step, weights
+        )
+        chosen = conditions(where)
+        self.where = conditions_spec(chosen)
+        self.sql = sql
+        self._given: dict[str, Any] = {
+            "source": source, "name": self.name, "edition": edition, "null": texts, "table": table, "id": id,
+            "max_rows_per_id": max_rows_per_id, "keep_by": keep_by, "row_counts": row_counts, "weight": weight,
+            "weight_bounds": weight_bounds, "weight_step": weight_step, "weights": weights, "where": where, "sql": sql,
+        }  # fmt: skip
+        self._selection = selection_of(
+            domain, name=self.name, null=texts, where=chosen, id=id, most=self.people.max_rows, keep_by=keep_by,
+            weight=weight, weights=self.people.weight,
+        )  # fmt: skip
         columns = dict.fromkeys(c for n, a in domain.items() for c in a.columns(n))
-        self._open = partial(open_source, source, table=table)
-        self._source = self._open(list(columns))
+        self._open = partial(open_source, source, table=table, sql=sql)
+        self._opened = self._open(list(dict.fromkeys([*columns, *self._selection.columns])))
+        check_types(self._selection, self._opened)
+        self._source = selected(self._opened, self._selection)
         types = dict(zip(self._source.columns, self._source.types, strict=True))
         for attribute_name, attribute in domain.items():
             for column in attribute.columns(attribute_name):
@@ -176,7 +238,8 @@ class Table:
 
         Raises:
             DataError: a selected attribute with ``missing="refuse"`` meets a value that is null, invalid or
-                undeclared; names the column, never a row or how many.
+                undeclared, or what ``id``, ``keep_by`` or ``weight`` declare does not hold of a row; names the column,
+                never a row or how many.
             EngineError: the engine failed.
         """
         domain = self.domain.select(*attributes) if attributes else self.domain
@@ -215,9 +278,13 @@ class Table:
         domain = self.domain.select(*attributes) if attributes else self.domain
         named = list(keep)
         beside = named if ident is None else [*named, ident]
-        source = self._source
-        if set(beside) - set(source.columns):
-            source = self._open(list(dict.fromkeys([*source.columns, *beside])))
+        source, opened = self._source, self._opened
+        if set(beside) - set(opened.columns):
+            opened = self._open(list(dict.fromkeys([*opened.columns, *beside])))
+        # Choosing a person's rows loses their order, and so does a join.
+        is_placed = ordered and opened.embedded and (self._selection.person is not None or is_joined(domain))
+        if is_placed or opened is not self._opened:
+            source = selected(opened, self._selection, is_placed=is_placed)
         if ident is not None:
             check_ids(source, ident)
         return streamed(source, domain, self.null, named, ident, ordered)
@@ -228,12 +295,29 @@ class Table:
         Raises:
             DataError: as ``Table``.
         """
-        source, table = self._open.args[0], self._open.keywords["table"]
-        return Table(source, domain, name=self.name, edition=self.edition, null=self.null, table=table)
+        return Table(domain=domain, **self._given)
+
+    @property
+    def binding(self) -> dict[str, Any]:
+        """Which rows of a person are read, and what they count, as declared; {} where every row is one person's and counts 1."""
+        if self._given["id"] is None and self._given["weight"] is None:
+            return {}
+        told = {key: self._given[key] for key in ("id", "keep_by", "weight") if self._given[key] is not None}
+        return told | {"people": self.people.to_spec()}
+
+    @property
+    def reading(self) -> str:
+        """Which rows compete to be kept of each person; "" for all."""
+        return reading_of(self._given["id"], self._given["where"], self.sql)
 
     @property
     def n_rows(self) -> int:
-        """Number of rows. Public only where the policy has ``presence="public"``."""
+        """Number of rows that are read. Public only where the policy has ``presence="public"`` and public row counts.
+
+        Raises:
+            DataError: what ``id``, ``keep_by`` or ``weight`` declare does not hold of a row; names columns, never a row.
+            EngineError: the engine failed.
+        """
         return row_count(self._source)
 
     def __repr__(self) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
-from .accounts import beyond, understated, unit_of
+from .accounts import beyond, healed, understated, unit_of
 from .chain import Book, File, PathText, broken_links, locate
 from .entries import Charge, Entry, entry_of
 from .errors import LedgerError
+from .published import differing
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     Finds edited, removed and reordered rows, changed totals, charges that state less than their rows cost, spending
     beyond the total under any policy in force, and a file older than (or other than) the one that a manifest was written
     from. A charge that was never published is a warning: it is what a crash between charge and publication leaves, and
-    its budget stays spent.
+    its budget stays spent. So are files beside a manifest that are gone, or are not those that the ledger holds as
+    published, and spending beyond a total that was raised since.
 
     Raises:
         LedgerError: there is no ledger to check: no such file, not SQLite, made by something else, or damaged.
@@ -39,15 +42,17 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     entries, problems = inspect(book)
     if not problems:
         problems += understated(entries)
-    hashes = {row[3] for row in book.rows}
+    hashes, files = {row[3] for row in book.rows}, list[str]()
     for manifest in manifests:
         try:
-            head = json.loads(Path(manifest).read_text(encoding="utf-8"))["budget"]["head"]
-            if head not in hashes:
+            told = json.loads(Path(manifest).read_text(encoding="utf-8"))
+            if told["budget"]["head"] in hashes:
+                files += differing(Path(manifest), told, entries)
+            else:
                 problems.append(
                     f"manifest {manifest}: its head is not in this ledger: an older copy, or another one."
                 )
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
     warnings = tuple(
@@ -55,13 +60,24 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
         for entry in entries
         if (charge := entry.charge) and entry.seq not in done
     )
+    past = () if problems else tuple(healed(entries))
     return Verification(
-        not problems, tuple(problems), warnings, book.rows[-1][3] if book.rows else "", len(book.rows)
+        not problems,
+        tuple(problems),
+        (*past, *warnings, *files),
+        book.rows[-1][3] if book.rows else "",
+        len(book.rows),
     )
 
 
 def inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
     """Every row that can be read, and what is wrong with the ledger in plain sentences."""
+    entries, problems = readable(book)
+    return entries, problems or beyond(entries)
+
+
+def readable(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
+    """The same but for what is spent: whether the rows form a chain, can be read, and follow from each other."""
     found = [(row[0], entry_of(row)) for row in book.rows]
     entries = tuple(entry for _, entry in found if entry)
     problems = broken_links(book)
@@ -71,6 +87,7 @@ def inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
     if [entry.seq for entry in entries if entry.kind == "created"] != [1]:
         return entries, [*problems, "row 1, and no other row, must say what the ledger was made for."]
     charged, declared, unit = set[int](), set[str](), unit_of(entries)
+    total = Fraction(entries[0].body["total"])
     for entry in entries:
         if entry.kind in ("created", "policy"):
             declared.add(entry.body["policy_hash"])
@@ -80,9 +97,13 @@ def inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:
                 problems.append(f"row {entry.seq} charges rho to an account in epsilon.")
             if entry.charge.policy_hash not in declared:
                 problems.append(f"row {entry.seq} was priced under a policy that no row before it declares.")
+        elif entry.kind == "raised":
+            if entry.body["unit"] != unit or Fraction(entry.body["total"]) <= total:
+                problems.append(f"row {entry.seq} sets a total that is not above the one before it.")
+            total = Fraction(entry.body["total"])
         elif entry.body["charge"] not in charged:
             problems.append(f"row {entry.seq} publishes a charge that does not stand before it.")
-    return entries, problems or beyond(entries)
+    return entries, problems
 
 
 def sound(where: str, book: Book) -> tuple[Entry, ...]:
@@ -91,7 +112,23 @@ def sound(where: str, book: Book) -> tuple[Entry, ...]:
     Raises:
         LedgerError: with the first thing that is.
     """
-    entries, problems = inspect(book)
+    entries = linked(where, book)
+    for problem in beyond(entries):
+        raise LedgerError(
+            f"{where}: {problem} Nothing was spent. `tetraodon ledger verify` lists all; restore it from a copy. If it is the "
+            "file that was written, and this version prices what was released higher than the one before, `tetraodon ledger "
+            "raise` records a larger total, with the reason."
+        )
+    return entries
+
+
+def linked(where: str, book: Book) -> tuple[Entry, ...]:
+    """The same of a ledger that may spend beyond its total: what a raise of the total needs.
+
+    Raises:
+        LedgerError: with the first thing that is wrong.
+    """
+    entries, problems = readable(book)
     if problems:
         raise LedgerError(
             f"{where}: {problems[0]} Nothing was spent. `tetraodon ledger verify` lists all; restore it from a copy."

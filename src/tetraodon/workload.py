@@ -192,7 +192,7 @@ def resolve(query: Query, domain: Domain) -> Resolved:
 def _check_columns(query: Query) -> None:
     """An attribute may not be called like a column of the published table."""
     taken = {"value", "lower", "upper"}
-    if isinstance(query, Quantiles):
+    if isinstance(query, Quantiles) or (isinstance(query, CDF) and query.quantiles):
         taken |= {"level"}
     if isinstance(query, Linear):
         taken |= {"row"}
@@ -229,7 +229,8 @@ def _workload(query: Query, axis: Grouping) -> Workload:
         raise SpecificationError(
             f"{place}: {axis.name} is not ordered; declare ordered=True or ask for a Histogram."
         )
-    if isinstance(query, Quantiles) and not axis.n_ordinary:
+    of_values = isinstance(query, Quantiles) or (isinstance(query, CDF) and bool(query.quantiles))
+    if of_values and not axis.n_ordinary:
         raise SpecificationError(f"{place}: the filter leaves no ordinary value.")
     if not isinstance(query, Ranges):
         return Prefixes()

@@ -276,8 +276,11 @@ def test_no_hidden_keyword_lowers_a_price() -> None:
     for function in (td.Session.release, td.Session.plan, price, candidates, stacked):
         names = set(inspect.signature(function).parameters)
         assert not names & {"sensitivity", "scale", "cost", "reading", "norm", "records", "unsafe"}
-    with pytest.raises(Unsupported):
-        td.Policy(X, td.Full(), presence="secret")
+    # A secret presence makes no answer cheaper, and no total exact.
+    hidden, shown = (td.Policy(X, td.Full(), presence=p) for p in ("secret", "public"))
+    for query in (td.Histogram("x"), td.CDF("x"), td.Sum("x")):
+        assert hidden.sensitivity(query).value >= shown.sensitivity(query).value
+    assert hidden.sensitivity(td.CDF("x")).value == X["x"].size
 
 
 def test_c28_a_slip_in_a_public_count_does_not_reach_the_ledger(tmp_path: Any) -> None:

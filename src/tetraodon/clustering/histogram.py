@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,7 @@ class HistogramWay(Way):
         """The true table of counts. Private."""
         return self.base.resolved.tabulate(counts)
 
-    def observe(self, table: Ints, total: int, reserve: noise.Reserve) -> Noisy:
+    def observe(self, table: Ints, total: int | None, reserve: noise.Reserve) -> Noisy:
         """The noisy histogram."""
         return self.strategy.observe(table, total, reserve)
 
@@ -125,8 +125,9 @@ class HistogramWay(Way):
         points, inside = self.boxes.middles, self.boxes.inside
         label = squares(points, centroids).argmin(axis=1)
         sizes = np.bincount(label[inside], linear.ravel()[inside], self.query.k).astype(np.float64)
-        half = self.strategy.half_widths(self._variance(np.where(inside, label, -1)))
-        return self.clusters(centroids, sizes, half, noisy.total)
+        variance = self._variance(np.where(inside, label, -1))
+        halves = partial(self.strategy.half_widths, variance, 0.0)
+        return self.clusters(centroids, sizes, halves, noisy.most)
 
     def centroids(self, noisy: Noisy, linear: Floats, starts: int = STARTS) -> Floats:
         """Shape (k, d), in steps of the space."""
@@ -136,8 +137,8 @@ class HistogramWay(Way):
         else:
             weights = linear.ravel()
         weights = np.where(inside, weights, 0.0)
-        public = inside.all() and not self.base.resolved.is_filtered
-        total = float(noisy.total) if public else max(float(weights.sum()), 0.0)
+        public = inside.all() and not self.base.resolved.is_filtered and noisy.total is not None
+        total = noisy.most if public else max(float(weights.sum()), 0.0)
         weights[inside] = on_simplex(weights[inside], total)
         if not weights.any():
             weights = inside.astype(np.float64)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import noise
-from ..answers import Answers
+from ..answers import Answers, Halves, around
 from ..axes import Ints
 from ..domain import Domain
 from ..loss import Loss
 from ..mechanisms import charged
+from ..mechanisms.coverage import COVERAGE
 from ..mechanisms.variance import Floats
 from ..phrases import between
 from ..queries import Histogram
@@ -127,7 +128,7 @@ class Way:
         """What the noise is added to. Private."""
         raise AssertionError
 
-    def observe(self, table: Any, total: int, reserve: noise.Reserve) -> Any:
+    def observe(self, table: Any, total: int | None, reserve: noise.Reserve) -> Any:
         """The noisy numbers."""
         raise AssertionError
 
@@ -150,18 +151,19 @@ class Way:
     def admit(self, total: int) -> None:
         """Whether rows over ``total`` records stay exact in 64 bits; asked before charging."""
 
-    def clusters(self, centroids: Floats, sizes: Floats, half: Floats | float, total: int) -> Clusters:
-        """Published clusters from centroids in steps of the space and noisy sizes with their half-widths."""
-        half = np.broadcast_to(np.asarray(half, dtype=np.float64), sizes.shape)
-        value = np.clip(sizes, 0.0, total)
-        # An interval that misses everything possible tells nothing.
-        astray = (sizes + half < 0) | (sizes - half > total)
-        lower = np.where(astray, 0.0, np.minimum(np.clip(sizes - half, 0, total), value))
-        upper = np.where(astray, float(total), np.maximum(np.clip(sizes + half, 0, total), value))
+    def clusters(self, centroids: Floats, sizes: Floats, halves: Halves, total: float) -> Clusters:
+        """Published clusters from centroids in steps of the space and noisy sizes with their half-widths.
+
+        Args:
+            total: the number of records, infinite where it is not public.
+        """
+        found = around(np.clip(sizes, 0.0, total)[None, :], sizes[None, :], halves, 0.0, total)
         return Clusters(
-            value[None, :],
-            lower[None, :],
-            upper[None, :],
+            found.values,
+            found.lower,
+            found.upper,
+            span=found.span,
+            ends=found.ends,
             centroids=self.room.published(centroids),
             names=self.room.names,
         )
@@ -176,9 +178,9 @@ class Way:
             return ()
         return (Term(cells.resolved, cells.layers, self.loss.amount / Fraction(self.move.value)),)
 
-    def quantile(self, scale: Fraction) -> float:
-        """95 % half-width of one draw of noise."""
-        return charged.quantile(self.loss, scale, Fraction(95, 100))
+    def quantile(self, scale: Fraction, coverage: Fraction = COVERAGE) -> float:
+        """Half-width (95 % if not told otherwise) of one draw of noise."""
+        return charged.quantile(self.loss, scale, coverage)
 
 
 def every_cell(query: KMeans, whole: Domain, bins: Mapping[str, Any] | None = None) -> Resolved:

@@ -88,7 +88,7 @@ class Choice:
 
     def in_rounds(self, mechanism: InRounds) -> list[RoundsWay]:
         """The best number of rounds and radius that the declaration allows."""
-        if self.loss.is_gaussian and not self.hood.is_plain:
+        if not self.hood.is_single or (self.loss.is_gaussian and not self.hood.is_plain):
             return []
         cells = every_cell(self.query, self.whole)
         term, move = as_cells(cells, self.hood, self.loss.power)
@@ -111,7 +111,7 @@ class Choice:
 
     def by_blocks(self, mechanism: WholeBlocks) -> list[BlocksWay]:
         """Whole blocks, where the policy has some."""
-        if not self.hood.is_plain:
+        if not self.hood.is_plain or not self.hood.is_single:
             return []
         pieces = blocks(self.room, self.hood.graph.project(self.room.domain.names), self.whole)
         if pieces is None:

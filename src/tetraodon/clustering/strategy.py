@@ -109,8 +109,11 @@ class RoundsWay(Way):
         codes, numbers = places(self.room, self.cells, counts)
         return self.room.places(codes)[0], numbers
 
-    def observe(self, table: tuple[Ints, Ints], total: int, reserve: noise.Reserve) -> tuple[Found, int]:
+    def observe(
+        self, table: tuple[Ints, Ints], total: int | None, reserve: noise.Reserve
+    ) -> tuple[Found, int]:
         """The rounds. Each draws all of its noise before it looks at the counts."""
+        assert total is not None  # these ways are for tables whose number of records is public
         self.admit(total)
 
         def draw(draws: Sequence[tuple[Fraction, int]]) -> list[Ints]:
@@ -125,8 +128,12 @@ class RoundsWay(Way):
     def finish(self, noisy: tuple[Found, int]) -> Clusters:
         """Clusters from what the rounds released."""
         found, total = noisy
-        half = 0.0 if found.scale is None else self.quantile(found.scale)
-        return self.clusters(found.centroids, found.sizes, half, total)
+        scale = found.scale
+
+        def halves(coverage: Fraction) -> Floats:
+            return np.array(0.0 if scale is None else self.quantile(scale, coverage))
+
+        return self.clusters(found.centroids, found.sizes, halves, total)
 
     def simulated(self, sample: Sample, rng: np.random.Generator) -> Floats:
         """Centroids of a run on synthetic data with simulated noise."""
@@ -232,8 +239,11 @@ class BlocksWay(Way):
         """Cells that hold records, and how many. Private."""
         return places(self.room, self.cells, counts)
 
-    def observe(self, table: tuple[Ints, Ints], total: int, reserve: noise.Reserve) -> tuple[Found, int]:
+    def observe(
+        self, table: tuple[Ints, Ints], total: int | None, reserve: noise.Reserve
+    ) -> tuple[Found, int]:
         """Exact numbers of records per block, then the noisy sums of the clusters that these define."""
+        assert total is not None  # these ways are for tables whose number of records is public
         self.admit(total)
         scale, size = self.scale, self.query.k * len(self.room.lines)
         none = np.zeros(size, dtype=np.int64)
@@ -260,7 +270,7 @@ class BlocksWay(Way):
     def finish(self, noisy: tuple[Found, int]) -> Clusters:
         """Clusters with exact sizes."""
         found, total = noisy
-        return self.clusters(found.centroids, found.sizes, 0.0, total)
+        return self.clusters(found.centroids, found.sizes, lambda _: np.zeros(1), total)
 
     def simulated(self, sample: Sample, rng: np.random.Generator) -> Floats:
         """Centroids of a run on synthetic data with simulated noise."""

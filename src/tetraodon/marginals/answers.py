@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..answers import Answers, around
+from ..answers import Answers, Ends, Halves, around
 from ..layout import VALUE_COLUMNS, Column, rounded, texts
 from ..mechanisms.parts import Noisy
 from ..mechanisms.variance import Floats
@@ -31,13 +32,33 @@ class TableAnswers(Answers):
     linear: dict[Axes, Floats] = field(default_factory=dict)
     tables: dict[Axes, tuple[Floats, Floats, Floats]] = field(default_factory=dict)
 
+    def at(self, coverage: Fraction) -> TableAnswers:
+        """The same tables with intervals of another coverage."""
+        told = super().at(coverage)
+        assert isinstance(told, TableAnswers)
+        tables, start = {}, 0
+        for table, (values, _, _) in self.tables.items():
+            end = start + values.size
+            lower, upper = (v[0, start:end].reshape(values.shape) for v in (told.lower, told.upper))
+            tables[table], start = (values, lower, upper), end
+        return replace(told, tables=tables)
+
+    def times(self, factor: float) -> TableAnswers:
+        """The same numbers in another unit."""
+        tables = {t: (v * factor, a * factor, b * factor) for t, (v, a, b) in self.tables.items()}
+        linear = {t: v * factor for t, v in self.linear.items()}
+        return replace(
+            self, values=self.values * factor, lower=self.lower * factor, upper=self.upper * factor,
+            span=(0.0, self.span[1] * factor), ends=self._scaled(factor), tables=tables, linear=linear,
+        )  # fmt: skip
+
 
 def table_answers(strategy: MarginalStrategy, noisy: Noisy) -> TableAnswers:
     """The tables asked for: least squares over all that was observed, the nearest ones without negative cells, and 95 %
     intervals of the linear estimate, cut to 0 … n and widened where they would miss the published value.
     """
     asked, spread = strategy.asked, strategy.table_variances
-    shape, total = asked.shape, float(noisy.total)
+    shape, total = asked.shape, noisy.most
     observed = strategy.observed(noisy)
     linear = consistent(shape, observed, strategy.variances, asked.tables)
     # Exact counts, without what adding up parts rounded.
@@ -47,14 +68,36 @@ def table_answers(strategy: MarginalStrategy, noisy: Noisy) -> TableAnswers:
     }
     told = possible(shape, linear, spread, exact)
     tables = {}
-    for table in asked.tables:
-        half = np.full(told[table].shape, strategy.half_width_of(table))
-        found = around(np.minimum(told[table], total), linear[table], half, 0.0, total)
-        tables[table] = (found.values, found.lower, found.upper)
+    found = {
+        t: around(np.minimum(told[t], total), linear[t], _halves(strategy, t), 0.0, total)
+        for t in asked.tables
+    }
+    for table, each in found.items():
+        tables[table] = (each.values, each.lower, each.upper)
     values, lower, upper = (
         np.concatenate([tables[t][i].ravel() for t in asked.tables])[None, :] for i in range(3)
     )
-    return TableAnswers(values, lower, upper, linear=linear, tables=tables)
+    return TableAnswers(
+        values, lower, upper, span=(0.0, total), ends=_ends(tuple(found.values())), linear=linear, tables=tables
+    )
+
+
+def _halves(strategy: MarginalStrategy, table: Axes) -> Halves:
+    return lambda coverage: np.array(strategy.half_width_of(table, coverage))
+
+
+def _ends(found: tuple[Answers, ...]) -> Ends:
+    """Ends of the cells of all tables in a row."""
+
+    def ends(coverage: Fraction) -> tuple[Floats, Floats]:
+        told = [each.at(coverage) for each in found]
+        lower, upper = (
+            np.concatenate([v.ravel() for v in side])[None, :]
+            for side in ([a.lower for a in told], [a.upper for a in told])
+        )
+        return lower, upper
+
+    return ends
 
 
 def table_columns(asked: Asked, answers: TableAnswers) -> dict[str, Column]:

@@ -45,7 +45,7 @@ def price(mechanism: Mechanism, asked: Asked, hood: Neighbourhood, loss: Loss) -
     told = {t: stacked([asked.term(t)], hood, power).by_secret for t in measured}
     measured = tuple(t for t in measured if told[t])  # one that nothing moves says nothing new
     tried = []
-    for moves in _moves([told[t] for t in measured], asked.is_filtered and hood.is_plain):
+    for moves in _moves([told[t] for t in measured], asked.is_filtered and hood.is_plain and hood.is_single):
         problem = Problem(asked.shape, measured, asked.tables, exact, moves, power)
         weights = [equal(problem)] if mechanism.budget == "equal" else [equal(problem), optimal(problem)]
         tried += [tuple(w.tolist()) for w in weights]

@@ -9,7 +9,6 @@ then set so that it is the loss that was asked for, exactly. Tables that nothing
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,9 +25,11 @@ from ..errors import Unsupported
 from ..exact import show
 from ..loss import Loss
 from ..mechanisms import charged
+from ..mechanisms.coverage import COVERAGE, widest
 from ..mechanisms.parts import Noisy
-from ..mechanisms.strategy import COVERAGE, LARGEST_SUM, LEAST_VARIANCE, NORMAL, WIDEST
+from ..mechanisms.strategy import LARGEST_SUM, LEAST_VARIANCE
 from ..mechanisms.variance import Floats
+from ..phrases import bins_text
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, stacked
 from .asked import Asked
 from .mechanism import Tables
@@ -142,20 +143,25 @@ class MarginalStrategy:
         """95 % half-width of a cell whose mean squared error is ``expected_error``, in records."""
         return self._wide(self.expected_error)
 
-    def half_width_of(self, table: Axes) -> float:
-        """95 % half-width of every cell of a table: the exact quantile where a cell carries one draw of noise."""
-        variance = self.table_variances[table]
+    def half_width_of(self, table: Axes, coverage: Fraction = COVERAGE) -> float:
+        """Half-width (95 % if not told otherwise) of every cell of a table, or of a sum over some of its attributes: the exact
+        quantile where a cell carries one draw of noise."""
+        variance = self.table_variances.get(table)
+        if variance is None:
+            variance = cell_variance(
+                self.asked.shape, table, precisions(self.asked.shape, self.variances, [table])
+            )
         single = self.variances.get(table)
         if single and math.isclose(single, variance, rel_tol=1e-9):
             [scale] = [s for p in self.parts if p.table == table and (s := self.scale(p)) is not None]
-            return charged.quantile(self.loss, scale, COVERAGE)
-        return self._wide(variance)
+            return charged.quantile(self.loss, scale, coverage)
+        return self._wide(variance, coverage)
 
-    def _wide(self, variance: float) -> float:
+    def _wide(self, variance: float, coverage: Fraction = COVERAGE) -> float:
         if math.isinf(variance):
             return math.inf
         # Least squares gives every draw a weight of at most 1, so rounding up covers its being discrete.
-        return math.ceil((NORMAL if self.is_gaussian else WIDEST) * math.sqrt(variance) - 1e-9) + 0.0
+        return math.ceil(widest(coverage, self.is_gaussian) * math.sqrt(variance) - 1e-9) + 0.0
 
     @property
     def draws(self) -> list[tuple[Fraction, int]]:
@@ -174,7 +180,7 @@ class MarginalStrategy:
         return sum(cells(self.asked.shape, t) for t in self.exact_tables)
 
     def admit(self, total: int) -> None:
-        """Whether counts of ``total`` records, which are public, stay exact in 64 bits with their noise; asked before charging.
+        """Whether counts of up to ``total`` records, a public number, stay exact in 64 bits with their noise; asked before charging.
 
         Raises:
             Unsupported: a count could exceed 2^61.
@@ -186,13 +192,14 @@ class MarginalStrategy:
         """The true tables that are observed."""
         return self.asked.tabulate(counts, tuple(p.table for p in self.parts))
 
-    def observe(self, tables: dict[Axes, Ints], total: int, reserve: noise.Reserve) -> Noisy:
+    def observe(self, tables: dict[Axes, Ints], total: int | None, reserve: noise.Reserve) -> Noisy:
         """The observed tables with their noise, in the order of ``parts``. The noise was reserved before they were read.
 
         Raises:
             Unsupported: a count could exceed 2^61.
         """
-        self.admit(total)
+        if total is not None:
+            self.admit(total)
         values = []
         for part in self.parts:
             true, scale = tables[part.table], self.scale(part)
@@ -325,7 +332,7 @@ def free_tables(asked: Asked, hood: Neighbourhood) -> tuple[Axes, ...]:
     free: set[Axes] = set()
     for table in closure(asked.tables):  # smaller ones first
         parts = (table[:i] + table[i + 1 :] for i in range(len(table)))
-        known = not table and not asked.is_filtered
+        known = not table and not asked.is_filtered and not hood.vanishing
         if known or (all(p in free for p in parts) and _is_still(asked, table, hood)):
             free.add(table)
     largest = [t for t in free if not any(set(t) < set(o) for o in free)]
@@ -349,5 +356,5 @@ def _in_words(asked: Asked, table: Axes) -> str:
         "the number of records"
         + (f" with {', '.join(kept)}" if kept else "")
         + (f" for every {', '.join(names)}" if names else "")
-        + (f", bins {json.dumps(bins, ensure_ascii=False)}" if bins else "")
+        + bins_text(bins)
     )

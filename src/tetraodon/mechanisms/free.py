@@ -15,6 +15,10 @@ from ..workload import Resolved
 
 def free_bounds(resolved: Resolved, hood: Neighbourhood) -> Bools:
     """Shape (P + 1,): prefix rows "position < bound" that no neighbour changes, in any group."""
+    if hood.spares(resolved):
+        return np.ones(resolved.n_positions + 1, dtype=bool)
+    if hood.vanishing:  # every row but the empty one holds somebody who may not be there
+        return np.asarray(np.arange(resolved.n_positions + 1) == 0, dtype=bool)
     if hood.is_plain:
         return _along_edges(resolved, hood.graph)
     return _known(resolved, kinds_of((resolved,), hood))

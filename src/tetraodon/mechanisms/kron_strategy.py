@@ -87,6 +87,11 @@ class KroneckerStrategy(Strategy):
         return max(self.noise_variance(self._scale), LEAST_VARIANCE)
 
     @property
+    def _has_total(self) -> bool:
+        """Whether the number of records that the cells add up to is public."""
+        return not self.resolved.is_filtered and not self.hood.vanishing
+
+    @property
     def _joint(self) -> Joint:
         return Joint(self.factors)
 
@@ -95,7 +100,7 @@ class KroneckerStrategy(Strategy):
         return Observed(self.factors, 1)
 
     def admit(self, total: int) -> None:
-        """Whether rows over ``total`` records, which are public, stay exact in 64 bits with their noise; asked before charging.
+        """Whether rows over up to ``total`` records, a public number, stay exact in 64 bits with their noise; asked before charging.
 
         Raises:
             Unsupported: a row could exceed 2^61.
@@ -103,9 +108,10 @@ class KroneckerStrategy(Strategy):
         if self._observed.ceiling * max(total, 1) >= LARGEST_SUM:
             raise Unsupported(f"{WHERE}: with so many records a row could exceed 2^61; use 'auto'.")
 
-    def observe(self, table: Ints, total: int, reserve: noise.Reserve) -> Noisy:
+    def observe(self, table: Ints, total: int | None, reserve: noise.Reserve) -> Noisy:
         """Exact rows plus noise. The noise was reserved before the table was read."""
-        self.admit(total)
+        if total is not None:
+            self.admit(total)
         true = self._joint.applied(table).reshape(1, -1)
         told = charged.added(true, reserve, self.loss, self._scale).astype(np.float64)
         return Noisy((np.zeros((len(table), 0)), told), total)
@@ -113,8 +119,13 @@ class KroneckerStrategy(Strategy):
     def estimate(self, noisy: Noisy) -> Floats:
         """Cells by least squares, shape (groups, positions); they add up to the number of records where nothing is filtered."""
         values = noisy.values[1].reshape([len(f) for f in self.factors])
-        found = self._observed.estimate(values, None if self.resolved.is_filtered else noisy.total)
+        found = self._observed.estimate(values, noisy.total if self._has_total else None)
         return found.reshape(self.resolved.n_groups, self.resolved.n_positions)
+
+    @cached_property
+    def blocks(self) -> None:
+        """Not for products."""
+        return None
 
     @cached_property
     def projection(self) -> None:
@@ -175,8 +186,7 @@ class KroneckerStrategy(Strategy):
     def expected_error(self) -> float:
         """Mean squared error of an answer, exact for the linear estimate."""
         product, answers = _product(self.resolved)
-        known = not self.resolved.is_filtered
-        error = self._observed.error_with_total(product) if known else self._observed.error(product)
+        error = self._observed.error_with_total(product) if self._has_total else self._observed.error(product)
         return max(error, 0.0) / answers * self._noise
 
 
@@ -274,7 +284,10 @@ def joined(search: Search) -> KroneckerStrategy:
         change, _ = label_change(graph.axis(name), np.where(kept, 0, -1).astype(np.int64))
         moves.append(Moves(1, np.zeros((0, 2), dtype=np.int64), np.full(1, float(change))))
         product.append(np.ones((1, 1)))
-    if not any(len(m.pairs) or m.leaves.any() for m in moves):
+    if search.hood.vanishing:  # like an edge of a filter: a record comes or goes
+        moves.append(Moves(1, np.zeros((0, 2), dtype=np.int64), np.ones(1)))
+        product.append(np.ones((1, 1)))
+    if search.hood.spares(resolved) or not any(len(m.pairs) or m.leaves.any() for m in moves):
         raise SpecificationError(f"{WHERE}: no secret changes this answer; use 'auto' here.")
     [found] = kronecker_strategy([product], moves, "cartesian", search.power, RECORDS).terms
     return _built(search, found.factors[: len(_every(resolved))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -53,6 +54,8 @@ def optimised(search: Search, named: Sequence[Strategy] = ()) -> Strategy:
     moves = Moves.of(Axis(size, window=size - 1), size, np.full(size, 0.0 if search.free[size] else 2.0))
     if search.hood.is_plain:
         moves = moves_along(resolved, search.hood.graph)
+        if search.hood.vanishing:
+            moves = replace(moves, leaves=np.maximum(moves.leaves, 1.0))
     if not len(moves.pairs) and not moves.leaves.any():
         raise SpecificationError(f"{where}: no secret changes this answer; use 'auto' here.")
     starts = [forest_rows(s.forest) * _roots(s)[:, None] for s in named if s.forest is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,11 +62,18 @@ class Noisy:
 
     Attributes:
         values: one float array (groups, rows) per part; rows that are not released hold 0.
-        total: the number of records, public.
+        total: the number of records (the sum of their weights), where that is public; else None.
+        blocks: exact totals of the blocks that the policy discloses, where a strategy has some.
     """
 
     values: tuple[Floats, ...]
-    total: int
+    total: int | None
+    blocks: Floats | None = None
+
+    @property
+    def most(self) -> float:
+        """What no count exceeds: the public total, else nothing known."""
+        return math.inf if self.total is None else float(self.total)
 
 
 def dense(layer: rows.Layer) -> Ints:

@@ -104,9 +104,12 @@ class Projection:
     half: Floats
     reduction: Floats
 
-    def applied(self, prefix: Floats, total: int) -> Floats:
-        """Prefix sums, shape (groups, P + 1), moved to where they agree with the facts."""
-        stated = np.array([(f.constant or 0) + f.records * total for f in self.facts], dtype=np.float64)
+    def applied(self, prefix: Floats, stated: Floats) -> Floats:
+        """Prefix sums, shape (groups, P + 1), moved to where they agree with the facts.
+
+        Args:
+            stated: shape (facts,): what their sums are.
+        """
         apart = np.einsum("cgk,gk->c", self.rows, prefix[:, self.ends]) - stated
         moved: Floats = prefix - np.einsum("r,rgp->gp", self.half @ apart, self.reduction)
         return moved
@@ -135,9 +138,74 @@ class Projection:
         return float(pairs.sum(axis=0).mean() / (count * (count - 1) / 2))
 
 
-def projection(resolved: Resolved, hood: Neighbourhood, weights: Covariance) -> Projection | None:
-    """What the public facts add to an estimate; None where they add nothing or are too many."""
-    told = facts(resolved, hood)
+@dataclass(frozen=True, eq=False)
+class EqualCells:
+    """What known sums of disjoint blocks add to cells that are estimated one by one, with one variance: what a block's sum misses is
+    shared equally by its cells. The same as ``Projection`` says, at any size.
+
+    Attributes:
+        labels: shape (groups, P): block of every cell; every cell is in one.
+        variance: of every cell.
+    """
+
+    facts: tuple[Fact, ...]
+    labels: Ints
+    variance: float
+
+    def applied(self, prefix: Floats, stated: Floats) -> Floats:
+        """As ``Projection.applied``."""
+        cells, blocks = np.diff(prefix, axis=1), self.labels.ravel()
+        found = np.bincount(blocks, weights=cells.ravel(), minlength=len(stated))
+        moved: Floats = cells - ((found - stated) / self._sizes)[self.labels]
+        return np.concatenate([prefix[:, :1], prefix[:, :1] + np.cumsum(moved, axis=1)], axis=1)
+
+    @property
+    def _sizes(self) -> Floats:
+        return np.bincount(self.labels.ravel()).astype(np.float64)
+
+    def prefixes(self) -> Floats:
+        """As ``Projection.prefixes``."""
+        size = self.labels.shape[1]
+        return self.ranges(np.zeros(size + 1, dtype=np.int64), np.arange(size + 1, dtype=np.int64))
+
+    def cells(self) -> Floats:
+        """As ``Projection.cells``."""
+        return np.asarray(self.variance / self._sizes[self.labels])
+
+    def ranges(self, lows: Ints, highs: Ints) -> Floats:
+        """As ``Projection.ranges``."""
+        fall = np.empty((len(self.labels), len(lows)))
+        for g, row in enumerate(self.labels):
+            for i, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
+                held, count = np.unique(row[low:high], return_counts=True)
+                fall[g, i] = self.variance * float((count**2 / self._sizes[held]).sum())
+        return fall
+
+    def rows_of(self, matrix: Floats) -> Floats:
+        """As ``Projection.rows_of``."""
+        fall = np.empty((len(self.labels), len(matrix)))
+        for g, row in enumerate(self.labels):
+            held, at = np.unique(row, return_inverse=True)
+            for i, weights in enumerate(matrix):
+                fall[g, i] = self.variance * float((np.bincount(at, weights) ** 2 / self._sizes[held]).sum())
+        return fall
+
+    def all_ranges(self) -> float:
+        """As ``Projection.all_ranges``."""
+        size = self.labels.shape[1]
+        lows, highs = np.triu_indices(size + 1, 1)
+        return float(self.ranges(lows, highs).mean())
+
+
+def sums_of(labels: Ints) -> tuple[Fact, ...]:
+    """The sums of the places of every block, block by block."""
+    order = np.argsort(labels, kind="stable")
+    ends = np.flatnonzero(np.diff(labels[order])) + 1
+    return tuple(Fact(places.astype(np.int64), None, 0) for places in np.split(order, ends))
+
+
+def projection(told: tuple[Fact, ...], resolved: Resolved, weights: Covariance) -> Projection | None:
+    """What public facts add to an estimate; None where they add nothing or are too many."""
     groups, size = resolved.n_groups, resolved.n_positions
     if not told or len(told) > MAX_FACTS or len(told) * groups * (size + 1) > MAX_ENTRIES:
         return None

@@ -24,12 +24,18 @@ from ..loss import Loss
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, rows
 from ..workload import AllRanges, Cells, Prefixes, Resolved, Rows, SomeRanges
 from . import charged
+from .blocks import DisclosedBlocks, disclosed_blocks
 from .charged import LARGEST_SUM as LARGEST_SUM
+from .coverage import COVERAGE as COVERAGE
+from .coverage import JUMP as JUMP
+from .coverage import NORMAL as NORMAL
+from .coverage import WIDEST as WIDEST
+from .coverage import jump, widest
 from .dense import DenseWeights
 from .estimate import Weights
 from .forest import Forest
 from .parts import Noisy, Part, dense
-from .project import Projection, projection
+from .project import EqualCells, Projection, facts, projection, sums_of
 from .variance import Floats, Posterior, posterior
 
 if TYPE_CHECKING:
@@ -39,20 +45,12 @@ if TYPE_CHECKING:
     from . import Mechanism
 
 MAX_CELLS = 10**8
-COVERAGE = Fraction(95, 100)
 LEAST_VARIANCE = 1e-100
-# Half-width of the 95 % interval of one Laplace variable in standard deviations, −ln(0.05)/√2; no sum of independent
-# Laplace variables needs more (docs/mechanisms.md).
-WIDEST = -math.log(0.05) / math.sqrt(2)
-# The same for a normal variable, and so for sums of discrete Gaussian draws.
-NORMAL = 1.959964
 # Least variance of a noisy row of a tree in the reconstruction, absolute and as a share of the largest, lest least squares
 # lose its digits. A larger one than the true one only overstates errors, by less than this.
 QUIET, UNEVEN = 1e-6, 2e-11
 # Share of a variance below which public counts have settled the answer.
 SETTLED = 1e-9
-# The 95 % interval of one discrete draw exceeds WIDEST·σ by at most this (it is a whole number); times its weight.
-JUMP = 0.51
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +120,23 @@ class Strategy:
     def exact_terms(self) -> tuple[Term, ...]:
         """What is observed exactly."""
         layers = tuple(layer for p in self.parts if (layer := p.quiet) is not None)
-        return (Term(self.resolved, layers),) if layers else ()
+        told = [Term(self.resolved, layers)] if layers else []
+        return tuple(told) if self.blocks is None else (*told, Term(self.resolved, (self.blocks.layer,)))
+
+    @cached_property
+    def blocks(self) -> DisclosedBlocks | None:
+        """Totals over several groups that the policy discloses; none are of use to the query's own rows."""
+        if self.is_direct or not self.move.value:
+            return None
+        found = disclosed_blocks(self.resolved, self.hood)
+        return found if found is not None and (self._has_equal_cells or found.is_small) else None
+
+    @property
+    def _has_equal_cells(self) -> bool:
+        """Whether cells, and nothing else, are observed, all alike."""
+        chain, *levels = self.parts
+        alone = not chain.weight and not chain.exact.any() and len(levels) == 1
+        return alone and self.forest is not None and self.forest.fanout >= self.forest.size
 
     def noise_variance(self, scale: Fraction) -> float:
         """Exact variance of one draw."""
@@ -190,7 +204,7 @@ class Strategy:
         return posterior(self.forest, *self._assumed)
 
     def admit(self, total: int) -> None:
-        """Whether rows over ``total`` records, which are public, stay exact in 64 bits with their noise; asked before charging.
+        """Whether rows over up to ``total`` records, a public number, stay exact in 64 bits with their noise; asked before charging.
 
         Raises:
             Unsupported: a row could exceed 2^61.
@@ -203,13 +217,17 @@ class Strategy:
                 f"{self.resolved.query.word}: an answer could exceed 2^61 in units of its cell; declare coarser values."
             )
 
-    def observe(self, table: Ints, total: int, reserve: noise.Reserve) -> Noisy:
+    def observe(self, table: Ints, total: int | None, reserve: noise.Reserve) -> Noisy:
         """Exact rows plus noise. The noise was reserved before the table was read.
+
+        Args:
+            total: the number of records, where it is public.
 
         Raises:
             Unsupported: a row could exceed 2^61.
         """
-        self.admit(total)
+        if total is not None:
+            self.admit(total)
         values = []
         for part, true in zip(self.parts, self._apply(table), strict=True):
             scale = self.scale(part)
@@ -220,7 +238,8 @@ class Strategy:
             loud = np.flatnonzero(~part.exact)
             noisy[:, loud] = charged.added(true[:, loud], reserve, self.loss, scale)
             values.append(noisy.astype(np.float64))
-        return Noisy(tuple(values), total)
+        held = self.blocks
+        return Noisy(tuple(values), total, None if held is None else held.totals(table).astype(np.float64))
 
     def estimate(self, noisy: Noisy) -> Floats:
         """Consistent cells, shape (groups, positions), by least squares."""
@@ -236,9 +255,25 @@ class Strategy:
         return [table @ dense(p.layer).T for p in self.parts]
 
     @cached_property
-    def projection(self) -> Projection | None:
-        """What public counts add to the estimate; nothing to the query's own rows."""
-        return None if self.is_direct else projection(self.resolved, self.hood, self.weights)
+    def projection(self) -> Projection | EqualCells | None:
+        """What public counts and disclosed blocks add to the estimate; nothing to the query's own rows."""
+        if self.is_direct:
+            return None
+        if self.blocks is not None and self._has_equal_cells:
+            shape = (self.resolved.n_groups, self.resolved.n_positions)
+            variance = float(self.variance(self.parts[1])[0])
+            return EqualCells(sums_of(self.blocks.labels), self.blocks.labels.reshape(shape), variance)
+        told = facts(self.resolved, self.hood) if self.blocks is None else sums_of(self.blocks.labels)
+        return projection(told, self.resolved, self.weights)
+
+    def stated(self, noisy: Noisy) -> Floats:
+        """Shape (facts,): what the sums of the projection's facts are known to be."""
+        if noisy.blocks is not None:
+            return noisy.blocks
+        assert self.projection is not None and noisy.total is not None
+        return np.array(
+            [(f.constant or 0) + f.records * noisy.total for f in self.projection.facts], dtype=np.float64
+        )
 
     def prefix_variance(self) -> Floats:
         """Shape (P + 1,), or (groups, P + 1) where public counts tell groups apart: variance of each prefix sum."""
@@ -296,8 +331,8 @@ class Strategy:
         """95 % half-width of an answer whose mean squared error is ``expected_error``, in the answer's unit."""
         asked = self.resolved.workload
         scale = asked.denominator if isinstance(asked, Rows) else 1
-        jump = self.jumps[:1] if self.resolved.query.word == "mean" else self.jumps.mean(keepdims=True)
-        return float(self.half_widths(np.array([self.expected_error * scale**2]), jump)[0]) / scale
+        jumps = self.jumps[:1] if self.resolved.query.word == "mean" else self.jumps.mean(keepdims=True)
+        return float(self.half_widths(np.array([self.expected_error * scale**2]), jumps)[0]) / scale
 
     @property
     def jumps(self) -> Floats:
@@ -310,21 +345,23 @@ class Strategy:
         span = np.maximum(matrix.max(axis=1), 0) - np.minimum(matrix.min(axis=1), 0)
         return np.where(span > 1, span, 0).astype(np.float64)
 
-    def half_widths(self, variance: Floats, jumps: Floats | float = 0.0) -> Floats:
-        """95 % half-widths for answers of given variances, in the rows' own unit (whole numbers).
+    def half_widths(
+        self, variance: Floats, jumps: Floats | float = 0.0, coverage: Fraction = COVERAGE
+    ) -> Floats:
+        """Half-widths (95 % if not told otherwise) for answers of given variances, in the rows' own unit (whole numbers).
 
-        Exact quantile where every answer carries one draw of noise; otherwise ``WIDEST``·σ (``NORMAL``·σ for Gaussian noise)
-        + ``JUMP``·jump, rounded up.
+        Exact quantile where every answer carries one draw of noise; otherwise ``widest``·σ + ``jump``·jumps, rounded up
+        (``coverage``).
 
         Args:
             variance: shape (answers,).
             jumps: weight of one draw in each answer where that may exceed 1.
         """
         single = self.single_scale
-        widest = NORMAL if self.is_gaussian else WIDEST
-        wide = np.ceil(widest * np.sqrt(variance) + np.where(variance > 0, JUMP * jumps, 0.0) - 1e-9) + 0.0
+        factor, beyond = widest(coverage, self.is_gaussian), jump(coverage, self.is_gaussian)
+        wide = np.ceil(factor * np.sqrt(variance) + np.where(variance > 0, beyond * jumps, 0.0) - 1e-9) + 0.0
         if single is not None:
-            told, exact = self.noise_variance(single), self.noise_quantile(single, COVERAGE)
+            told, exact = self.noise_variance(single), self.noise_quantile(single, coverage)
             wide = np.where(np.isclose(variance, told, rtol=1e-9), exact, wide)
         return np.where(np.isinf(variance), np.inf, wide)
 

@@ -192,6 +192,9 @@ def chain(steps: Floats, observed: Floats) -> Chain:
         observed: shape (K,): variance of the row at each block's end.
     """
     count = len(steps)
+    if count == 1:
+        alone = combine(float(steps[0]), float(observed[0]))
+        return Chain(np.array([0.0, alone]), np.zeros(2), np.zeros(2))
     if np.isinf(steps).all():
         variance = np.concatenate([[0.0], observed])
         return Chain(variance, np.zeros(count + 1), np.concatenate([[0.0], variance[:-1]]))
@@ -268,6 +271,9 @@ class Posterior:
     @property
     def prefix_sum(self) -> float:
         """Σ_j Var(F_j) over all prefixes."""
+        if self.forest.n_blocks == 1:
+            whole = float(self.links.variance[1])
+            return self.tail.s2 * whole + self.tail.beta + whole
         variance, cross = self.links.increments
         start = self.links.variance[:-1]
         b, z = self.body, self.tail

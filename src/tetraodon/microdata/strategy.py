@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..channels.attainable import Unreachable
 from ..domain import Domain
-from ..errors import Refused, SpecificationError, TetraodonError
+from ..errors import PolicyError, Refused, SpecificationError, TetraodonError
 from ..loss import Loss
 from ..policy import Policy
 from ..queries import Query
@@ -201,4 +201,11 @@ def priced(query: Hybrid, policy: Policy, guarantee: str = "measured") -> Hybrid
     'whole rows: age generalised, 1 column exchanged within groups, without a proved bound'
     """
     check_unproved(guarantee, False)
+    if policy.presence == "secret":
+        raise PolicyError("hybrid: every row leaves, so that all would see who is there, which this policy holds secret.")
+    if not policy.people.is_plain:
+        raise SpecificationError(
+            "hybrid: one row of weight 1 for each person; its tests of rows are tests of people. Leave data.id and data.weight out, "
+            "and give a table of one row a person."
+        )
     return HybridStrategy(policy, Layout.of(query, policy.domain))

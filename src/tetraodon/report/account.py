@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from ..editions import RENEWAL
 from ..exact import show
 from ..loss import Unit
 from .document import Document
@@ -16,10 +17,6 @@ from .words import clean, counted, listed, safe
 NOT_SECRET = (
     "Facts about groups of people (averages, trends, what is typical of a place or a trade) are not secret, even when they "
     "let somebody guess a person’s value."
-)
-ONE_RECORD = (
-    "One record is one person here. Who is in the table counts as known; somebody with several records is protected record "
-    "by record."
 )
 
 WITHOUT_COST = "how many records have each value can be published without cost."
@@ -78,11 +75,12 @@ def policy_section(document: Document) -> str:
     protected = [_several(line, document) for line in policy.protected]
     parts = [
         ("Protected", protected or ("nothing.",)),
+        *([("Who is protected", [*map(_of_people, policy.people)])] if policy.people else ()),
         ("Odds", odds(document) or ["none are promised."]),
         *([("Public beforehand", [*map(_stated, policy.known), STATED])] if policy.known else ()),
         ("Given away by the policy itself", given),
         ("Released outside the budget", document.budget.outside or ("nothing.",)),
-        ("Not a secret", (NOT_SECRET, ONE_RECORD)),
+        ("Not a secret", (NOT_SECRET,)),
     ]
     told = "\n".join(
         f"<div><dt>{term}</dt><dd>{_items(lines, policy.domain)}</dd></div>" for term, lines in parts
@@ -91,6 +89,12 @@ def policy_section(document: Document) -> str:
         f'<section class="policy">\n<h2>The policy in words</h2>\n<p class="lead">{safe(policy.headline)}</p>\n'
         f"<dl>\n{told}\n<div><dt>Hash</dt><dd><code>{safe(policy.hash)}</code></dd></div>\n</dl>\n</section>"
     )
+
+
+def _of_people(line: str) -> str:
+    """A line about people without the head that says where else it stands."""
+    told = line.removeprefix("Protected: ").removeprefix("Exempt: ")
+    return f"{told[:1].upper()}{told[1:]}"
 
 
 def _several(line: str, document: Document) -> str:
@@ -162,9 +166,11 @@ def account_section(document: Document, manifest: str) -> str:
     rows = [
         (
             "Budget",
-            f"{told} Losses that one and the same change can meet add up, over all releases and all editions; the largest sum "
+            f"{told} Losses that one and the same change can meet add up, over all releases {_over(document)}; the largest sum "
             "counts.",
         ),
+        *([("Editions", _editions(document))] if budget.renews or budget.editions.number > 1 else []),
+        *([("Raised", _items(budget.raises, ()))] if budget.raises else []),
         ("By secret" if len(budget.accounts) == 1 else "Policies in force", _accounts(document)),
     ]
     if budget.ledger is None:
@@ -186,6 +192,25 @@ def account_section(document: Document, manifest: str) -> str:
         f'<section class="account">\n<h2>The account, and how to check it</h2>\n<dl>\n{told}\n</dl>\n{check}'
         "</section>"
     )
+
+
+def _over(document: Document) -> str:
+    """What the total is for."""
+    if not document.budget.renews:
+        return "and all editions"
+    return f"of edition {safe(document.edition)}" if document.edition else "of this edition"
+
+
+def _editions(document: Document) -> str:
+    """What whoever is in several editions may lose."""
+    budget, editions = document.budget, document.budget.editions
+    told = [RENEWAL] if budget.renews else []
+    unit, number = symbol(budget.unit), counted(editions.number, "edition")
+    told.append(
+        f"So far {number}: this one loses {unit} {most(editions.this)}, and whoever is in all of them may have lost {unit} "
+        f"{most(editions.together)} together."
+    )
+    return " ".join(told)
 
 
 def _accounts(document: Document) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SpecificationError
+from ..presenting import ALL, STATUS
+from ..spreadsheets import escaped, unescaped
 from .document import Entry
 from .words import clean, listed, short
 
@@ -54,6 +57,8 @@ class Group:
 
     Attributes:
         told: published texts of the values where those are labels (quantiles of cells wider than one value).
+        hidden: which numbers were suppressed; they stand as 0. None where none were.
+        is_total: whether it is the total of other groups.
     """
 
     label: str
@@ -61,6 +66,8 @@ class Group:
     lower: Floats
     upper: Floats
     told: tuple[str, ...] | None = None
+    hidden: NDArray[np.bool_] | None = None
+    is_total: bool = False
 
     @property
     def reach(self) -> Floats:
@@ -103,13 +110,14 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
     body = _texts_of(entry.query[entry.word]) or [""]
     inner = _inner(entry)
     axis_name = None if inner is not None else _axis_name(entry, body)
+    columns = _cells(entry, columns)
     every = set(by) | (set(body) if entry.word == "histogram" else set())
     groups = [n for n in entry.attributes if n in every and n != axis_name]
     along = [*groups, *([] if axis_name is None else [axis_name])]
     order = [n for n in entry.attributes if n in along]
     coded = {n: _codes(columns[n]) for n in order}
     shape = [len(coded[n][1]) for n in order] + ([] if inner is None else [inner])
-    if prod(shape) != entry.rows:
+    if prod(shape) != len(columns["value"]):
         raise misfit(entry)
     for i, n in enumerate(order):
         # Every combination must stand there once, in order: then rows are a block, and nothing is looked up.
@@ -117,11 +125,18 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
         if not (coded[n][0].reshape(shape) == expected).all():
             raise misfit(entry)
     named, numbers, texts = _numbers(entry, columns, domain.get(body[0], {}))
+    totals = entry.presentation.totals
+    is_total = [
+        any(n in totals and label == ALL for n, label in zip(groups, told, strict=True))
+        for told in product(*(coded[n][1] for n in groups))
+    ]
+    suppressed = np.isnan(numbers[0])
+    numbers = [*(np.where(suppressed, 0.0, v) for v in numbers), suppressed]
     place = {n: i for i, n in enumerate(order)}
     last = len(order) if inner is not None else place[axis_name or ""]
     axes = [*(place[n] for n in groups), last]
     size = shape[last]
-    values, lowers, uppers = (v.reshape(shape).transpose(axes).reshape(-1, size) for v in numbers)
+    values, lowers, uppers, hidden = (v.reshape(shape).transpose(axes).reshape(-1, size) for v in numbers)
     made = tuple(
         Group(
             short(label, LONGEST),
@@ -129,17 +144,50 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
             lowers[i],
             uppers[i],
             None if texts is None else tuple(short(t, LONGEST) for t in texts[i * size : (i + 1) * size]),
+            hidden[i].astype(bool) if hidden[i].any() else None,
+            is_total[i],
         )
         for i, label in enumerate(_products([coded[n][1] for n in groups]))
     )
     if axis_name is not None:
         axis = axis_of(axis_name, coded[axis_name][1], domain.get(axis_name, {}))
+        axis = _titled(entry, axis_name, axis)
     else:
         axis = _inner_axis(entry, columns, size)
-    unit = entry.unit
+    units = dict(entry.presentation.units)
+    unit = units.get("value", entry.unit)
     if entry.word == "quantiles":
-        unit = str(domain.get(body[0], {}).get("unit") or "")
-    return View(_measured(entry, body[0], unit), clean(unit), axis, clean(listed(groups)), made, named)
+        unit = units.get(body[0], str(domain.get(body[0], {}).get("unit") or ""))
+    return View(
+        _measured(entry, body[0], unit),
+        clean(unit),
+        axis,
+        clean(listed([entry.called(n) for n in groups])),
+        made,
+        named,
+    )
+
+
+def _titled(entry: Entry, name: str, axis: Axis) -> Axis:
+    """An axis under the name and the unit that its column is shown with."""
+    unit = dict(entry.presentation.units).get(name)
+    if unit is not None:
+        axis = replace(axis, title=clean(f"{name} ({unit})"), unit=clean(unit))
+    return axis if entry.called(name) == name else replace(axis, title=clean(entry.called(name)))
+
+
+def _cells(entry: Entry, columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The columns of a histogram without its totals, beside which no cell could be seen; totals of others are groups."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    totals = [n for n in entry.presentation.totals if n in entry.attributes]
+    if entry.word != "histogram" or not totals:
+        return columns
+    table = pa.table(dict(columns))
+    for name in totals:
+        table = table.filter(compute.not_equal(table.column(name), ALL))
+    return {n: table.column(n).combine_chunks() for n in table.column_names}
 
 
 def misfit(entry: Entry) -> SpecificationError:
@@ -150,6 +198,10 @@ def misfit(entry: Entry) -> SpecificationError:
 
 
 def _measured(entry: Entry, attribute: str, unit: str) -> str:
+    if entry.called("value") != "value":
+        return clean(entry.called("value"))
+    if entry.word == "quantiles" and entry.called(attribute) != attribute:
+        return clean(entry.called(attribute))
     of = {"sum": f"total of {attribute}", "mean": f"mean of {attribute}", "quantiles": attribute}
     if entry.word in of:
         return clean(f"{of[entry.word]} ({unit})" if unit else of[entry.word])
@@ -165,22 +217,41 @@ def columns_of(entry: Entry) -> dict[str, Any]:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    form, content = entry.content
+    how, (form, content) = entry.presentation, entry.content
+    names = [*entry.attributes, *VALUES, *([] if how.suppress_below is None else [STATUS])]
     try:
         if form == "parquet":
             table = parquet.read_table(io.BytesIO(content))
+            written = {how.named(n): n for n in names}
         else:
-            # Text that looks like a number is a code: only the answers are read as numbers, and later.
-            names = (*entry.attributes, *VALUES)
-            kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+            written = {escaped(how.named(n)): n for n in names}
+            # Text that looks like a number is a code: only the answers are read as numbers, and later. Texts are quoted, so
+            # that what is empty without quotes is nothing.
+            kinds = csv.ConvertOptions(
+                column_types=dict.fromkeys(written, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
             parse = csv.ParseOptions(newlines_in_values=True)
             table = csv.read_csv(io.BytesIO(content), parse_options=parse, convert_options=kinds)
-        columns = {n: table.column(n).combine_chunks() for n in table.column_names}
-        if set(columns) != {*entry.attributes, *VALUES} or table.num_rows != entry.rows:
+        if set(table.column_names) != set(written) or table.num_rows != entry.rows:
             raise misfit(entry)
-        return {n: c if n in VALUES else c.cast(pa.string()) for n, c in columns.items()}
+        columns = {written[n]: table.column(n).combine_chunks() for n in table.column_names}
+        texts = {n: c.cast(pa.string()) for n, c in columns.items() if n not in VALUES}
+        return columns | ({n: _unescaped(c) for n, c in texts.items()} if form == "csv" else texts)
     except pa.ArrowException:
         raise misfit(entry) from None
+
+
+def _unescaped(column: Any) -> Any:
+    """Texts of a CSV file as they were published."""
+    import pyarrow as pa
+
+    if hasattr(column, "chunks"):
+        column = pa.concat_arrays(column.chunks)
+    coded = column.dictionary_encode()
+    return pa.array([unescaped(t) for t in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
 def _codes(column: Any) -> tuple[NDArray[Any], tuple[str, ...]]:

@@ -46,7 +46,7 @@ def drawing(entry: Entry, seen: View) -> Drawing:
 
 
 def _sure(entry: Entry) -> str:
-    return f" with its {percent(entry.coverage)} interval"
+    return f" with its {percent(entry.shown)} interval"
 
 
 def counts(seen: View, sure: str) -> Drawing:
@@ -146,7 +146,7 @@ def intervals(entry: Entry, seen: View) -> Drawing:
 
     axis, groups, note = _on_lines(seen)
     rows, names, labels = marks(axis, groups)
-    label = f"{seen.measured} with {percent(entry.coverage)} intervals. {said(axis, groups)}"
+    label = f"{seen.measured} with {percent(entry.shown)} intervals. {said(axis, groups)}"
     together = 1 < len(groups) <= OVERLAID + 1
     value = _scale(entry, seen)
     if seen.named is not None:
@@ -193,7 +193,9 @@ def _on_lines(seen: View) -> tuple[Axis, tuple[Group, ...], str]:
         for ends in zip(*((g.value, g.lower, g.upper) for g in groups), strict=True)
     )
     told = None if groups[0].told is None else tuple(g.told[0] for g in groups if g.told is not None)
-    return Axis(seen.by, "", labels, len(labels), False), (Group("", value, lower, upper, told),), note
+    hidden = np.array([g.hidden is not None and bool(g.hidden[0]) for g in groups])
+    one = Group("", value, lower, upper, told, hidden if hidden.any() else None)
+    return Axis(seen.by, "", labels, len(labels), False), (one,), note
 
 
 def _scale(entry: Entry, seen: View) -> Any:

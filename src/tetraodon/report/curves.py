@@ -54,6 +54,8 @@ def cumulative(entry: Entry, seen: View) -> Drawing:
     # A cumulative count is known at the last value of every cell.
     at: list[Any] = axis.tops.tolist() if axis.tops is not None else distinct(axis.labels[:n], 14)
     rows: list[Row] = []
+    # Quantiles that were published beside it are not read off it again: it may be rounded.
+    shares = SHARES if entry.quantiles is None else ()
     for g, name in zip(groups, names, strict=True):
         value = g.value[:n]
         rows += [
@@ -62,7 +64,7 @@ def cumulative(entry: Entry, seen: View) -> Drawing:
         ]
         rows += [
             {"m": "mark", "x": at[quantile(axis, g, q)], "y": q * value[-1], "t": percent(q), "g": name}
-            for q in SHARES
+            for q in shares
         ]
     apart = len(groups) > OVERLAID
     colour = alt.value(COLOURS[0]) if apart else shade(names, None)
@@ -81,22 +83,24 @@ def cumulative(entry: Entry, seen: View) -> Drawing:
                 y=alt.Y(field="l", type="quantitative"), y2=alt.Y2(field="u")
             ),
             curve.mark_line(interpolate="step-after", strokeWidth=1.6).encode(y=y),
-            mark.mark_rule(strokeDash=[2, 3], strokeWidth=0.8).encode(y2=alt.Y2(datum=0)),
-            mark.mark_point(filled=True, size=36, opacity=1, stroke="white", strokeWidth=1),
         ]
-        if len(groups) == 1:
+        if shares:
+            layers.append(mark.mark_rule(strokeDash=[2, 3], strokeWidth=0.8).encode(y2=alt.Y2(datum=0)))
+            layers.append(mark.mark_point(filled=True, size=36, opacity=1, stroke="white", strokeWidth=1))
+        if shares and len(groups) == 1:
             levels = mark.mark_text(align="left", dx=7, dy=9, fontSize=10.5)
             layers.append(levels.encode(text=alt.Text(field="t", type="nominal"), color=alt.value(MUTED)))
         return alt.layer(*layers)
 
     top = max(float(g.upper[:n].max()) for g in groups)
-    label = f"Cumulative count of records along {axis.title} with its {percent(entry.coverage)} interval"
+    label = f"Cumulative count of records along {axis.title} with its {percent(entry.shown)} interval"
     label += f", by {seen.by}. " if seen.by else ". "
-    label += _quantiles(axis, groups)
+    read_off = _quantiles(axis, groups) if shares else ""
+    label += read_off
     ranges = (
         "Cumulative counts: the number in a range is the difference of two." if entry.word == "ranges" else ""
     )
-    notes = tuple(filter(None, (ranges, note, _quantiles(axis, groups), _special(axis, groups, np.diff))))
+    notes = tuple(filter(None, (ranges, note, read_off, _special(axis, groups, np.diff))))
     if apart:
         return Drawing(multiples(build, rows, names, axis.title, (96, scale_room(top))), notes, label)
     chart, right = build(rows, axis.title), 8.0
@@ -141,7 +145,7 @@ def _special(axis: Axis, groups: Sequence[Group], counts: Any = None) -> str:
     special = axis.labels[axis.n_ordinary :]
     if not special:
         return ""
-    if len(groups) > SPOKEN:
+    if len(groups) > SPOKEN or any(g.hidden is not None for g in groups):
         return f"Not on the axis, but in the file: {listed(special)}."
     half = typical(groups)
     told = []

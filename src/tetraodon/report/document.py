@@ -8,6 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from ..loss import Loss, Unit
+from ..presentation import Presentation
+from .choices import Traded
 from .known import PublicCounts
 from .microdata_document import Microdata as Microdata
 
@@ -73,7 +75,10 @@ class Entry:
         considered: every mechanism that was priced, best first.
         chosen: index of the one that ran among them.
         tables: the tables that the file holds one below the other (``Marginals``); none where it is one table.
-        content: bytes of one published file, as digested.
+        presentation: how the numbers are shown, and ``suppressed``: how many are not.
+        content: format and bytes of one published file, as digested.
+        quantiles: the same of the quantiles beside it, with their number of rows; None where there are none.
+        traded: other policies with their ± along a grid of losses, where the manifest has them.
     """
 
     name: str
@@ -99,8 +104,21 @@ class Entry:
     considered: tuple[Considered, ...]
     chosen: int
     ledger_row: int
+    presentation: Presentation
+    suppressed: int
     files: tuple[File, ...]
     content: tuple[str, bytes]
+    quantiles: tuple[int, tuple[str, bytes]] | None
+    traded: Traded | None = None
+
+    @property
+    def shown(self) -> float:
+        """Coverage of the published intervals; ``coverage`` is that of every ± that is stated."""
+        return float(self.presentation.interval)
+
+    def called(self, column: str) -> str:
+        """A column's name as it is shown."""
+        return self.presentation.named(column)
 
 
 @dataclass(frozen=True)
@@ -249,6 +267,9 @@ class PolicyText:
 
     Attributes:
         known: what it states as public beforehand.
+        people: who is protected, with which of their rows.
+        max_rows: rows of a person that are protected together.
+        also: what else of a person is a secret, in few words.
     """
 
     hash: str
@@ -258,6 +279,9 @@ class PolicyText:
     odds: tuple[str, ...]
     disclosed: tuple[str, ...]
     known: tuple[PublicCounts, ...]
+    people: tuple[str, ...]
+    max_rows: int
+    also: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -282,14 +306,25 @@ class Account:
 
 
 @dataclass(frozen=True)
+class Editions:
+    """How many editions the account holds, and what whoever is in ``this`` one, or in all of them ``together``, may have lost."""
+
+    number: int
+    this: Fraction
+    together: Fraction
+
+
+@dataclass(frozen=True)
 class Budget:
     """The account: exact losses, and everything that went out beside it.
 
     Attributes:
         unit: "epsilon", or "rho" with the ``delta`` at which it is read as (ε, δ).
-        spent: the largest joint loss over the policies in force.
+        spent: the largest joint loss over the policies in force; of this edition alone, where the budget renews.
         elsewhere: what it would be without the releases of this manifest.
         accounts: one for every policy in force, oldest first.
+        renews: whether every edition has the whole budget to itself.
+        raises: when the total was raised and why, a sentence each.
     """
 
     unit: Unit
@@ -302,6 +337,9 @@ class Budget:
     ledger: str | None
     head: str
     outside: tuple[str, ...]
+    renews: bool
+    editions: Editions
+    raises: tuple[str, ...]
 
     @property
     def is_tied(self) -> bool:

@@ -34,13 +34,14 @@ def evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
         ("Exact cost", f"{cost(entry, document.budget)}; row {entry.ledger_row} of {ledger_name(document)}.")
     ]
     rows.append(_attained(entry, document))
-    rows.append(("Noise", _noise(entry, len(seen[0].view.groups))))
+    groups = [g for g in seen[0].view.groups if not g.is_total]
+    rows.append(("Noise", _noise(entry, len(groups), sum(len(g.value) for g in groups))))
     if entry.disclosed:
         rows.append(
             ("Without noise", f"{sentence('; '.join(entry.disclosed), ())} {SETTLED[entry.settled]}".rstrip())
         )
     rows.append(("Expected error", _error(entry)))
-    if len(seen) > 1:
+    if len(seen) > 1 and entry.tables:
         rows.append(("By table", _by_table(seen)))
     told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
     return f'<div class="evidence">\n<div>\n<h4>Evidence</h4>\n<dl>\n{told}\n</dl>\n</div>\n{_considered(entry)}\n</div>'
@@ -78,7 +79,7 @@ def _by_table(seen: Sequence[Sheet]) -> str:
     return f"<ul>{''.join(told)}</ul>"
 
 
-def _noise(entry: Entry, groups: int) -> str:
+def _noise(entry: Entry, groups: int, cells: int) -> str:
     if not entry.noise:
         return "None was drawn."
     law = "Discrete Laplace" if entry.loss.unit == "epsilon" else "Discrete Gaussian"
@@ -92,7 +93,7 @@ def _noise(entry: Entry, groups: int) -> str:
         return f"{law} on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>"
     each = f" in each of {groups:,} groups" if groups > 1 and entry.word != "kmeans" else ""
     if alone:
-        each = f" in each of {entry.rows:,} cells"
+        each = f" in each of {cells:,} cells"
     if any(part.rows == "kronecker" for part in entry.noise):
         each, alone = "", False
     parts = []

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..presenting import SUPPRESSED
 from .answers import Axis, Floats, Group, View
 from .svg import COLOURS, distinct
 from .words import listed, rounded, short
@@ -68,6 +69,7 @@ def longest(seen: View) -> tuple[View, str]:
             g.lower[kept],
             g.upper[kept],
             None if g.told is None else tuple(g.told[i] for i in kept),
+            None if g.hidden is None else g.hidden[kept],
         )
         for g in seen.groups
     )
@@ -125,6 +127,8 @@ def typical(groups: Sequence[Group]) -> float:
 
 def shown(group: Group, at: int, half: float) -> str:
     """One published number, rounded by an error of ``half`` unless it is exact."""
+    if group.hidden is not None and group.hidden[at]:
+        return SUPPRESSED
     if group.told is not None:
         return group.told[at]
     return rounded(float(group.value[at]), half if group.reach[at] > 0 else 0.0)

@@ -11,6 +11,7 @@ from ..release import number
 from .account import account_section, glossary, policy_section
 from .answers import View
 from .charts import drawing
+from .choosing import admitted, choosing_section, script
 from .document import Document, Entry, Microdata, RowRelease
 from .evidence import evidence
 from .losses import entering, most, symbol, symbols
@@ -18,6 +19,7 @@ from .microdata import asked_microdata, distance_microdata, microdata_article
 from .moved import article, asked_rows, distance
 from .places import place_map
 from .reported import Reported, reported
+from .shown import shown_words
 from .summary import six
 from .svg import drawn
 from .tables import Sheet, sheets
@@ -45,6 +47,7 @@ def page(document: Document, manifest: str) -> str:
         _glance(document),
         _table(document, seen),
         _details(document, seen),
+        choosing_section(document),
         policy_section(document),
         _files(document, manifest),
         account_section(document, manifest),
@@ -53,9 +56,11 @@ def page(document: Document, manifest: str) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'"
+        f'{admitted(document)}">\n'
         f"<title>{title}: what was released, and what it gives away</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join(body)
+        + "\n".join(part for part in body if part)
+        + script(document)
         + "\n</body>\n</html>\n"
     )
 
@@ -166,6 +171,8 @@ def plus_minus(entry: Entry, seen: View) -> tuple[str, str]:
     if entry.word not in ("mean", "quantiles"):
         return safe(told), ""
     behind = f"total ± {told}" if entry.word == "mean" else f"cumulative count ± {told}"
+    if entry.shown != entry.coverage:
+        behind = f"at {percent(entry.shown)}; {behind}"
     reach = max(float(g.reach.max()) for g in seen.groups)
     if seen.named is not None:
         return f"up to {counted(int(reach), 'step')}", safe(behind)
@@ -214,8 +221,13 @@ def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) ->
         rest += f'<p class="asked">{counted(len(seen) - DRAWN, "further table")} in the file.</p>\n'
     return (
         f'<article id="release-{i}">\n<div class="top">\n<h3>{safe(entry.name)}</h3>\n<p class="asked">{safe(asked(entry))}</p>\n'
-        f'<div class="figures">\n{"".join(first)}\n</div>\n</div>\n{rest}{evidence(entry, seen, document)}\n</article>'
+        f'{_shown(entry)}<div class="figures">\n{"".join(first)}\n</div>\n</div>\n{rest}{evidence(entry, seen, document)}\n</article>'
     )
+
+
+def _shown(entry: Entry) -> str:
+    told = shown_words(entry)
+    return f'<p class="asked">{safe(told)}</p>\n' if told else ""
 
 
 def is_settled(entry: Entry, sheet: Sheet) -> bool:
@@ -237,7 +249,7 @@ def _figure(prefix: str, entry: Entry, sheet: Sheet, domain: Mapping[str, Mappin
     if is_settled(entry, sheet):
         notes += " <span>Numbers without an interval are settled by public counts.</span>"
     sure = (
-        f" with {percent(entry.coverage)} intervals"
+        f" with {percent(entry.shown)} intervals"
         if sheet.entry.half_width != 0 and not entry.loss.is_zero
         else ", exact"
     )

@@ -40,6 +40,22 @@ def unit_of(spec: Mapping[str, Any], where: str) -> Unit:
 
 def files_of(spec: Mapping[str, Any], folder: Path, where: str) -> tuple[tuple[File, ...], tuple[str, bytes]]:
     """Every published file, checked, and the content of one (Parquet before CSV: it keeps types)."""
+    listed, contents = contents_of(spec, folder, where)
+    return listed, one_of(contents, where)
+
+
+def one_of(contents: Mapping[str, bytes], where: str, beside: str = "") -> tuple[str, bytes]:
+    """The format and the content of one file, or of one beside it."""
+    for form in ("parquet", "csv"):
+        if beside + form in contents:
+            return form, contents[beside + form]
+    raise SpecificationError(f"{where}.files: a {beside}parquet or {beside}csv file.")
+
+
+def contents_of(
+    spec: Mapping[str, Any], folder: Path, where: str
+) -> tuple[tuple[File, ...], dict[str, bytes]]:
+    """Every published file, checked, and their contents by format."""
     listed: list[File] = []
     contents: dict[str, bytes] = {}
     for form in spec:
@@ -60,10 +76,7 @@ def files_of(spec: Mapping[str, Any], folder: Path, where: str) -> tuple[tuple[F
             )
         listed.append(file)
         contents[form] = content
-    for form in ("parquet", "csv"):
-        if form in contents:
-            return tuple(listed), (form, contents[form])
-    raise SpecificationError(f"{where}.files: a parquet or csv file.")
+    return tuple(listed), contents
 
 
 def witness_of(spec: Any, where: str) -> tuple[Mapping[str, str], Mapping[str, str]] | None:

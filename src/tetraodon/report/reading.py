@@ -11,13 +11,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ..editions import raised_lines
 from ..errors import OutputError, SpecificationError
+from ..exact import show
+from ..people import People, people_from_spec
 from ..zcdp import probability
+from .choices import traded_of
 from .document import (
     Account,
     Budget,
     Considered,
     Document,
+    Editions,
     Entry,
     Microdata,
     Noise,
@@ -40,9 +45,10 @@ from .keys import (
     whole_or_none,
 )
 from .known import public_counts
-from .parts import files_of, guarantee_of, loss_of, unit_of, witness_of
+from .parts import contents_of, guarantee_of, loss_of, one_of, unit_of, witness_of
 from .reading_microdata import microdata_of
 from .reading_rows import rows_of
+from .reading_shown import shown_of
 
 FORMAT = 1
 SETTLED = ("all", "some", "none")
@@ -101,6 +107,9 @@ def _policy(spec: Mapping[str, Any], where: str) -> PolicyText:
     domain = mapping(whole_spec, "domain", f"{where}.spec")
     for name in domain:
         mapping(domain, name, f"{where}.spec.domain")
+    people = (
+        people_from_spec(whole_spec["people"], f"{where}.spec.people") if "people" in whole_spec else People()
+    )
     return PolicyText(
         hash=text(spec, "hash", where),
         domain=domain,
@@ -109,7 +118,17 @@ def _policy(spec: Mapping[str, Any], where: str) -> PolicyText:
         odds=texts(spec, "odds", where),
         disclosed=texts(spec, "disclosed", where),
         known=public_counts(whole_spec, f"{where}.spec"),
+        people=texts(spec, "people", where),
+        max_rows=people.max_rows,
+        also=_also(whole_spec.get("presence"), people),
     )
+
+
+def _also(presence: Any, people: People) -> tuple[str, ...]:
+    """What is a secret of a person besides values."""
+    told = ["whether somebody is in the table at all"] if presence == "secret" else []
+    told += ["how many rows a person has"] if people.row_counts == "secret" else []
+    return (*told, "what a record weighs") if people.weights_change else tuple(told)
 
 
 def _budget(spec: Mapping[str, Any], where: str) -> Budget:
@@ -129,7 +148,32 @@ def _budget(spec: Mapping[str, Any], where: str) -> Budget:
         ledger=None if take(spec, "ledger", where) is None else text(spec, "ledger", where),
         head=text(spec, "head", where),
         outside=texts(spec, "outside", where),
+        renews=_renews(take(spec, "renews", where), where),
+        editions=_editions(spec, where),
+        raises=_raises(spec, where),
     )
+
+
+def _renews(told: object, where: str) -> bool:
+    if told not in (None, "edition"):
+        raise SpecificationError(f'{where}.renews: "edition", or null.')
+    return told is not None
+
+
+def _editions(spec: Mapping[str, Any], where: str) -> Editions:
+    told, at = mapping(spec, "editions", where), f"{where}.editions"
+    return Editions(whole(told, "number", at), amount(told, "this", at), amount(told, "together", at))
+
+
+def _raises(spec: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    at = f"{where}.raises"
+    found = []
+    for each in items(spec, "raises", where):
+        if not isinstance(each, Mapping):
+            raise SpecificationError(f"{at}: tables.")
+        told = {key: text(each, key, at) for key in ("time", "reason")}
+        found.append(told | {key: show(amount(each, key, at)) for key in ("from", "to")})
+    return tuple(raised_lines(found))
 
 
 def _account(spec: Any, where: str) -> Account:
@@ -169,7 +213,9 @@ def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:
     query = mapping(spec, "query", where)
     if not query:
         raise SpecificationError(f"{where}.query: empty.")
-    files, content = files_of(mapping(spec, "files", where), folder, where)
+    files, contents = contents_of(mapping(spec, "files", where), folder, where)
+    attributes = texts(spec, "attributes", where)
+    how, suppressed, beside = shown_of(spec, attributes, where)
     guarantee, loss = guarantee_of(spec, where), loss_of(spec, where)
     if amount(cost, "value", f"{where}.cost") != loss.amount:
         raise SpecificationError(f"{where}.cost.value: another amount than what was spent.")
@@ -191,7 +237,7 @@ def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:
         workload=text(spec, "workload", where),
         unit=text(spec, "unit", where),
         rows=whole(spec, "rows", where),
-        attributes=texts(spec, "attributes", where),
+        attributes=attributes,
         axis=None if take(spec, "axis", where) is None else text(spec, "axis", where),
         tables=tuple(_table(t, f"{where}.tables") for t in items(spec, "tables", where)),
         disclosed=texts(spec, "disclosed_exactly", where),
@@ -200,8 +246,12 @@ def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:
         considered=_considered(spec, where),
         chosen=_chosen(spec, where),
         ledger_row=whole(spec, "ledger_row", where),
+        presentation=how,
+        suppressed=suppressed,
         files=files,
-        content=content,
+        content=one_of(contents, where),
+        quantiles=None if beside is None else (beside, one_of(contents, where, "quantiles.")),
+        traded=traded_of(take(spec, "frontier", where), loss, f"{where}.frontier"),
     )
 
 

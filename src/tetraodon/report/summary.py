@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..editions import RENEWAL
 from ..exact import show
 from ..zcdp import epsilon_of
 from .document import Document, Microdata
@@ -109,9 +110,12 @@ def _headline(document: Document) -> str:
 def _who(document: Document) -> str:
     """The lines of the policy, each in its first sentence; the whole of them stands further down."""
     lines = document.policy.protected
+    also = f" Also secret: {listed(document.policy.also, 6)}." if document.policy.also else ""
     if not lines:
-        return "Nobody: under this policy nothing is secret."
+        return also.strip() or "Nobody: under this policy nothing is secret."
     each = f"Each of the {document.records:,} records" if document.records is not None else "Each record"
+    if document.policy.max_rows > 1:
+        each = f"Each person, with all of up to {document.policy.max_rows:,} records"
     told, head = [], ""
     for line in lines:
         name = max((n for n in document.policy.domain if line.startswith(f"{n}: ")), key=len, default=None)
@@ -125,12 +129,12 @@ def _who(document: Document) -> str:
         )
         told.append(f"<b>{safe(name)}</b> ({safe(rule.removesuffix('.').removeprefix('two values '))})")
     if not told:
-        return f"{each}: {safe(head)}"
+        return f"{each}: {safe(head)}{also}"
     if _is_unproved(document):
         return f"Nobody, by a proof. The policy holds secret: {listed(told, 6)}."
     alone = ", one attribute at a time," if head.startswith("one attribute of a record at a time") else ","
     rest = f" Also: {safe(head)}" if head and alone == "," else ""
-    return f"{each}{alone} from anyone telling one value from another: {listed(told, 6)}.{rest}"
+    return f"{each}{alone} from anyone telling one value from another: {listed(told, 6)}.{rest}{also}"
 
 
 def words(document: Document) -> dict[str, str]:
@@ -175,7 +179,7 @@ def _in_epsilon(document: Document) -> str:
     told += f" <b>{power(budget.spent)}</b> so far"
     if budget.spent != budget.total:
         told += f", {power(budget.total)} once all is spent"
-    return f"{told}."
+    return f"{told}{_in_one(document)}."
 
 
 def public(document: Document) -> str:
@@ -200,7 +204,12 @@ def _in_rho(document: Document) -> str:
     )
     if budget.spent != budget.total:
         told += f" Once all is spent: ε = {up(epsilon_of(budget.total, budget.delta))}."
-    return told
+    return f"{told} That is for this edition alone." if budget.renews else told
+
+
+def _in_one(document: Document) -> str:
+    """What the odds are for, where the budget renews."""
+    return ", by what is published from this edition alone" if document.budget.renews else ""
 
 
 def _spent(document: Document) -> str:
@@ -216,6 +225,10 @@ def _spent(document: Document) -> str:
         told += f" {counted(len(budget.accounts), 'policy', 'policies')} are in force; the one that loses most counts."
     if _unproved(document):
         told += " Rows without a proved bound are in no such sum."
+    if budget.renews:
+        told += f" {RENEWAL}"
+    for line in budget.raises:
+        told += f" {safe(line if line.endswith('.') else f'{line}.')}"
     here = max(budget.spent - budget.elsewhere, Fraction(0))
     parts = "".join(
         f'<span class="{kind}" style="width:{100 * min(float(part / budget.total), 1.0):.4g}%"></span>'

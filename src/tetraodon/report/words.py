@@ -185,6 +185,9 @@ def asked(entry: Entry) -> str:
         told = f"Number of records for every {names}"
     elif word == "cdf":
         told = f"Number of records at or below every value of {names}"
+        if query.get("quantiles"):
+            levels = listed([percent(float(Fraction(str(q)))) for q in query["quantiles"]], 9)
+            told += f", with its quantiles at {levels}"
     elif word == "ranges":
         of = query.get("of")
         many = "all ranges" if isinstance(of, str) else counted(len(of or []), "range")

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ..accounts import counted
 from ..channels.permanent import Permanent as Store
 from ..channels.permanent import fingerprint
 from ..charges import cost_spec
@@ -39,7 +40,9 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
         last = dict(_spec(held[-1].charge.mechanism)["permanent"])["mark"] if held and held[-1].charge else ""
         known = bool(last) and store.has(str(last))
         own = {**_spec(charge.mechanism), "permanent": told | {"mark": fresh_name(16)}}
-    for entry in held if known else ():
+    # Where the budget renews, an edition pays for its answers even if another one paid for the same epoch.
+    shared = {e.seq for e in counted(tuple(entries), charge.edition)}
+    for entry in (e for e in held if known and e.seq in shared):
         before = entry.charge
         if before is not None and not before.loss.is_zero:
             loss = Loss(charge.loss.unit, Fraction(0))

@@ -201,7 +201,7 @@ class RowStrategy:
         each = [p.epsilon for p in self.parts]
         if self.loss.is_zero or any(e is None for e in each) or not self.policy.neighbourhood.is_plain:
             return None  # known counts make partners move along, whose losses are in the charge
-        places, count = len(self.parts), self.query.rows_per_person
+        places, count = len(self.parts), self.query.rows_per_person * self.policy.people.max_rows
         one = each[0]
         assert one is not None
         total = one * places * count
@@ -232,6 +232,7 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
         raise SpecificationError(
             "rows.channel: is missing; a Channel, or a table such as { kind = 'planar-geometric' }."
         )
+    _check_people(query, policy)
     check_kept(query.keep, policy)
     _check_permanent(query, policy)
     check_learned(query, policy, loss, guarantee)
@@ -256,7 +257,7 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
 
 def _proved(query: Rows, policy: Policy, loss: Loss, parts: tuple[Part, ...]) -> RowStrategy:
     together = 1 if policy.graph.kind == "cartesian" else len(parts)
-    epsilon = loss.amount / (query.rows_per_person * together)
+    epsilon = loss.amount / (query.rows_per_person * policy.people.max_rows * together)
     hood = policy.neighbourhood
     given = not isinstance(query.channel, Declared)
     if given and hood.is_plain:
@@ -357,6 +358,27 @@ def _checked(channel: Channel, part: Part) -> Part:
     if not keeps(channel, part.secrets, part.epsilon):
         raise PolicyError(f"rows.channel: {channel.name} loses more than the epsilon that is left for it.")
     return replace(part, channel=channel, is_kept=True)
+
+
+def _check_people(query: Rows, policy: Policy) -> None:
+    """Every kept row leaves, so that nothing about who has rows, or which, can be secret.
+
+    Raises:
+        PolicyError: presence, or the number of a person's rows, is a secret; or rows are kept without a key.
+        SpecificationError: the rows of a person are bounded twice.
+    """
+    people = policy.people
+    if policy.presence == "secret" or people.row_counts == "secret":
+        what = "that somebody is in the table" if policy.presence == "secret" else "how many rows a person has"
+        raise PolicyError(f"rows: every row leaves, so that all would see {what}, which this policy holds secret.")
+    if not people.has_key:
+        raise PolicyError(
+            "rows: without data.keep_by any kept row may become any other one, which no channel hides; declare keep_by."
+        )
+    if people.max_rows > 1 and query.rows_per_person > 1:
+        raise SpecificationError(
+            "rows.rows_per_person: the table bounds the rows of a person already (max_rows_per_id); leave it out."
+        )
 
 
 def _check_permanent(query: Rows, policy: Policy) -> None:

@@ -1,7 +1,7 @@
 """How far answers, or the rows of a strategy, can move between neighbouring tables: the one place where privacy is priced.
 
-``stack`` prices rows along the edges of a secret graph, ``rule_r`` under known counts; ``claims`` lists every rule used here
-with the test that checks it.
+``stack`` prices rows along the edges of a secret graph, ``persons`` what a person with several records, weights or a secret
+presence adds, ``rule_r`` known counts; ``claims`` lists every rule used here with the test that checks it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ..errors import PolicyError
 from ..workload import AllRanges, Cells, Prefixes, Resolved, SomeRanges
 from . import rows
 from .neighbours import Neighbourhood
+from .persons import NOTHING, PRESENCE, counted, with_gone
 from .ratios import INFINITE, Ratios
 from .rows import Layer
 from .rule_r import known_counts
@@ -39,8 +40,8 @@ class Sensitivity:
     Attributes:
         value: largest L1 move of the rows, exact, in the answers' own unit (for the L2 norm its square; in ε or ρ for a
             strategy's cost).
-        witness: two values of one record, attribute by attribute, whose exchange attains it; None if nothing moves, or
-            if several records have to move together.
+        witness: two values of one record, attribute by attribute, whose exchange attains it (of which one may be that there
+            is none); None if nothing moves, or if several records have to move together.
         rule: which rule gave it.
     """
 
@@ -96,7 +97,12 @@ def stacked(terms: Sequence[Term], hood: Neighbourhood, power: int = 1) -> Move:
 
 
 def _moved(terms: Sequence[Term], hood: Neighbourhood, power: int) -> Move:
-    return along_edges(terms, hood.graph) if hood.is_plain else known_counts(terms, hood, power)
+    terms = counted(terms, hood, power)
+    if not terms:
+        return Move(0, None)
+    if not hood.is_plain:
+        return known_counts(terms, hood, power)
+    return with_gone(along_edges(terms, hood.graph), terms, hood)
 
 
 def largest_move(resolved: Resolved, hood: Neighbourhood, layers: tuple[Layer, ...], power: int = 1) -> Move:
@@ -108,10 +114,15 @@ def largest_move(resolved: Resolved, hood: Neighbourhood, layers: tuple[Layer, .
     return stacked([Term(resolved, layers)], hood, power)
 
 
-def describe(move: Move, denominator: int = 1) -> Sensitivity:
+def describe(move: Move, denominator: Fraction | int = 1) -> Sensitivity:
     """A move with its witness in words."""
     witness = None
     if move.cells is not None and move.domain is not None:
-        a, b = (dict(zip(move.domain.names, move.domain.labels(c), strict=True)) for c in move.cells)
+        a, b = (
+            {PRESENCE: "not in the table"}
+            if cell == NOTHING
+            else dict(zip(move.domain.names, move.domain.labels(cell), strict=True))
+            for cell in move.cells
+        )
         witness = (a, b)
     return Sensitivity(Fraction(move.value) / denominator, witness, move.rule)

@@ -17,6 +17,7 @@ _AXES = "tests/test_graphs.py::test_axes_equal_their_statement"
 _PLACES = "tests/test_places.py"
 _GRAPHS = "tests/test_graphs.py::test_edges_joined_and_distance_equal_the_dense_graph"
 _TRUTH = "tests/test_rule_r.py::test_costs_are_never_below_the_truth"
+_PEOPLE = "tests/test_people.py::test_sensitivities_are_those_of_enumeration"
 
 
 @dataclass(frozen=True)
@@ -312,6 +313,44 @@ CLAIMS: tuple[Claim, ...] = (
         "Releases that filter an attribute which no edge changes to different values never meet on an edge.",
         DERIVED,
         "tests/test_composition.py::test_releases_about_different_people_do_not_add_up",
+    ),
+    Claim(
+        "people/rows",
+        "A person's m kept rows all move, each along an edge: m times the largest move of one row, m² times for squares. Exact "
+        "if the number of a person's rows is public: all m can move along one edge. If it is secret, m > 1 and presence is "
+        "public, one row always stays, and the price is at most m/(m − 1) times the truth (its square for squares).",
+        DERIVED,
+        _PEOPLE,
+    ),
+    Claim(
+        "people/displaced",
+        "Where rows are kept without a key, or their number is secret, a raw row can take the place of a kept one that no edge "
+        "joins to it, with a weight of its own: any two cells are joined, and public weights that differ change with the row. "
+        "Exact: with 2m raw rows all m kept ones are replaced.",
+        DERIVED,
+        "tests/test_counterexamples_people.py::test_a_row_that_appears_displaces_another_that_no_edge_joins_to_it",
+    ),
+    Claim(
+        "people/presence",
+        "A person who may be absent moves rows by the whole columns of what is kept of her: a cell and nothing are joined, "
+        "N(x) apart, and no total is public. Exact, for every declaration of rows and weights.",
+        DERIVED,
+        "tests/test_people.py::test_prices_of_one_person_follow_from_those_of_one_row",
+    ),
+    Claim(
+        "people/weights",
+        "Weights of at most W steps multiply moves by W, squares by W². A change from weight w at x to w' < w at y moves by "
+        "w'·D(x, y) + (w − w')·N(x) at most, so weights that change join a cell and nothing. Exact if weights keep still, if "
+        "they may become 0, or if presence is secret; else a bound. Outputs attached to records see no weights and add up.",
+        DERIVED,
+        _PEOPLE,
+    ),
+    Claim(
+        "people/exempt",
+        "Rows in exempt cells never change if no edge changes the attribute that marks them and rows are kept by a key that no "
+        "value changes, and if nobody who may be absent has rows of both kinds; so questions that see no other rows are free.",
+        DERIVED,
+        "tests/test_people.py::test_questions_about_the_exempt_alone_are_free_and_all_others_are_priced",
     ),
     Claim(
         "counts/unbroken",

@@ -7,9 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from ..axes import Bools
 from ..graphs import Graph
 from ..lattice import Grid
+from ..people import ONE_RECORD, People
 from ..quotient import label_change
+from ..workload import Resolved
 from .classes import Classes
 
 
@@ -17,23 +20,48 @@ from .classes import Classes
 class Neighbourhood:
     """Neighbours of a table under a policy (He, Machanavajjhala, Ding 2014, definition 4.1, with condition 3a repaired).
 
-    Without constraints: one record moves along one edge of the graph. With constraints: a minimal set of records changes so
-    that all known counts stay as they are, at least one record along an edge.
+    Without constraints: one record moves along one edge of the graph; of a person with several, each that is kept does. With
+    constraints: a minimal set of records changes so that all known counts stay as they are, at least one record along an edge.
 
     Attributes:
-        graph: the secret graph over the whole domain.
+        graph: the edges along which a record moves, over the whole domain.
         classes: the values that known counts cannot tell apart; None without constraints.
         records: the number of records, where it is known before the data are read.
+        rows_vanish: whether a record and nothing are joined too.
+        people: how many records of what weight change together.
+        exempt: (attribute, cells): records that have one of these cells never change.
     """
 
     graph: Graph
     classes: Classes | None = None
     records: int | None = None
+    rows_vanish: bool = False
+    people: People = ONE_RECORD
+    exempt: tuple[tuple[str, Bools], ...] = ()
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether no record ever has to make up for another: no constraint, or none that an edge of the graph can break."""
         return self.classes is None or not crosses(self.graph, self.classes)
+
+    @property
+    def vanishing(self) -> bool:
+        """Whether what a record counts may become nothing, so that no total is public: it may be gone, or lose its weight."""
+        return self.rows_vanish or self.people.weights_change
+
+    @property
+    def is_single(self) -> bool:
+        """Whether what changes is one record of weight 1, and the number of records is public."""
+        return self.people.is_plain and not self.vanishing
+
+    def spares(self, resolved: Resolved) -> bool:
+        """Whether a question sees nobody but the exempt. Under known counts the exempt are priced like everybody, since they
+        may have to make up for others."""
+        if self.classes is not None:
+            return False
+        every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
+        seen = dict(resolved.filters) | {g.name: g.labels >= 0 for g in every if g.labels is not None}
+        return any(name in seen and not bool((seen[name] & ~cells).any()) for name, cells in self.exempt)
 
 
 def crosses(graph: Graph, classes: Classes) -> bool:

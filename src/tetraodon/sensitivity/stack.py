@@ -64,7 +64,7 @@ class Term:
     def move(self, a: Ints, b: Ints, domain: Domain) -> Ints:
         """Weighted move of a record from cells a to cells b of a domain that holds the query's attributes."""
         resolved, size = self.resolved, self.resolved.n_positions
-        (ga, pa), (gb, pb) = (self._place(c, domain) for c in (a, b))
+        (ga, pa), (gb, pb) = (self.place(c, domain) for c in (a, b))
         if self.joint is not None:
             end = self.joint.size
             x, y = np.where(ga < 0, end, ga * size + pa), np.where(gb < 0, end, gb * size + pb)
@@ -77,7 +77,8 @@ class Term:
             return rows.difference(self.layers, x, y)
         return np.where(stay, rows.difference(self.layers, x, y), apart)
 
-    def _place(self, cells: Ints, domain: Domain) -> tuple[Ints, Ints]:
+    def place(self, cells: Ints, domain: Domain) -> tuple[Ints, Ints]:
+        """Group and position of cells of a domain that holds the query's attributes; group −1 for those left out."""
         told = dict(zip(domain.names, domain.decode(cells), strict=True))
         return self.resolved.place(self.resolved.domain.encode([told[n] for n in self.resolved.domain.names]))
 
@@ -182,7 +183,7 @@ def largest_sum(moves: Ints, factors: Sequence[Fraction]) -> tuple[Fraction, int
 def _bounded(terms: Sequence[Term], graph: Graph) -> Move:
     """Terms one by one. Releases that filter an attribute which no edge changes to different values never meet on an edge."""
     single = [largest_by_attribute(t, graph.project(t.resolved.domain.names)) for t in terms]
-    together = _meeting(terms, graph)
+    together = meeting(terms, graph)
     names = [n for n in graph.domain.names if graph.axis(n).has_edges]
     if graph.kind != "cartesian":
         parts = {"any": [found[0] for found in single]}
@@ -202,7 +203,7 @@ def _bounded(terms: Sequence[Term], graph: Graph) -> Move:
     return Move(value, cells, EDGES, graph.domain, {n: v for n, v in told.items() if v})
 
 
-def _meeting(terms: Sequence[Term], graph: Graph) -> Bools:
+def meeting(terms: Sequence[Term], graph: Graph) -> Bools:
     """Shape (contexts, terms): which terms can see one and the same record whose unprotected attributes stay as they are."""
     patterns: list[Bools] = []
     for name in graph.domain.names:
@@ -279,7 +280,7 @@ def _largest_joint(
 ) -> tuple[int, tuple[int, int] | None, dict[str, int]]:
     """``largest_by_attribute`` for rows that join the groups: a bound where edges move several attributes at once."""
     if graph.kind != "cartesian":
-        return (layer.ceiling if graph.has_edges else 0), None, {}
+        return (0 if _is_still(resolved, layer, graph) else layer.ceiling), None, {}
     every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
     tops = [int(n.max()) for n in layer.norms]
     home = {g.name: _a_cell(g.labels, int(np.argmax(n))) for g, n in zip(every, layer.norms, strict=True)} | {
@@ -305,6 +306,19 @@ def _largest_joint(
         for cell in found[top][1]
     ]
     return found[top][0], (ends[0], ends[1]), {name: value for name, (value, _) in found.items()}
+
+
+def _is_still(resolved: Resolved, layer: Joint, graph: Graph) -> bool:
+    """Whether no edge moves any row, because none moves any factor: an edge that moves several attributes moves each of them
+    along its own graph."""
+    every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
+    for g, factor in zip(every, layer.factors, strict=False):
+        if rows.largest_difference((rows.Matrix(factor),), quotient(graph.axis(g.name), g.labels))[0]:
+            return False
+    return not any(
+        label_change(graph.axis(name), np.where(kept, 0, -1).astype(np.int64))[0]
+        for name, kept in resolved.filters
+    )
 
 
 def _first_inside(labels: Ints | None) -> int:
