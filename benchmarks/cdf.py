@@ -23,7 +23,8 @@ from tetraodon import noise
 from tetraodon.answers import answers
 from tetraodon.loss import Loss
 from tetraodon.mechanisms.select import candidates
-from tetraodon.release import Release, name_of
+from tetraodon.plans import name_of
+from tetraodon.release import Release
 from tetraodon.sensitivity import Neighbourhood
 from tetraodon.workload import resolve
 

@@ -252,7 +252,6 @@ def test_write_failing_half_way_leaves_nothing_half_written(settings: Settings, 
         import resource, signal, sys
         import tetraodon.publish as publish
         from tetraodon.cli import main
-from tetraodon.ledger import Ledger
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         staging = publish.manifest_of
         def late(*told):
@@ -276,7 +275,6 @@ def test_a_disk_that_is_too_small_is_noticed_before_anything_is_spent(settings: 
         f"""
         import resource, signal
         from tetraodon.cli import main
-from tetraodon.ledger import Ledger
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
         main(["release", {str(path)!r}])

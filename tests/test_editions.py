@@ -754,9 +754,31 @@ def test_rows_of_the_same_people_that_were_chosen_otherwise_are_other_records() 
 
 
 @pytest.mark.parametrize("query", [td.Sum("x"), td.Histogram("x", where={"x": (0, 3)}), td.CDF("x")])
-def test_presence_cannot_become_a_secret_after_the_number_of_records_went_out(query: Any, tmp_path: Path) -> None:
+def test_presence_cannot_become_a_secret_after_the_number_of_records_went_out(
+    query: Any, tmp_path: Path
+) -> None:
     domain = td.Domain(x=td.Integer(0, 9))
     table, ledger = td.Table({"x": [1, 2]}, domain, name="t"), tmp_path / "t.ledger"
     td.Session(table, td.Policy(domain, td.Within(1)), epsilon=99, ledger=ledger).release(query, epsilon=1)
     with pytest.raises(PolicyError, match="number of records went out"):
         td.Session(table, td.Policy(domain, td.Within(1), presence="secret"), epsilon=99, ledger=ledger)
+
+
+def test_other_rows_of_a_person_may_change_in_another_attribute() -> None:
+    """Of one choice of rows age is released, of another region: one person's two rows may change in one each."""
+    domain = td.Domain(age=td.Integer(0, 9), reg=td.Categorical(["n", "s"]))
+    policy = td.Policy(domain, td.AttributeWise(age=td.Within(1), reg=td.Full()))
+    rows = {"who": ["a", "a"], "visit": [1, 2], "kind": ["x", "y"], "age": [3, 7], "reg": ["n", "s"]}
+    ids: Any = {"id": "who", "max_rows_per_id": 1, "keep_by": "visit", "row_counts": "public"}
+    charges = []
+    for kind, query in (("x", td.Histogram("age")), ("y", td.Histogram("reg"))):
+        session = td.Session(td.Table(rows, domain, where={"kind": [kind]}, **ids), policy, epsilon=9)
+        session.release(query, epsilon=1)
+        charges += [e.charge for e in session.ledger.entries if e.charge is not None]
+    assert loss_under(session.policy, charges).value == 2
+    assert (
+        loss_under(
+            session.policy, [dataclasses.replace(c, cost={**c.cost, "reading": ""}) for c in charges]
+        ).value
+        == 1
+    )

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tetraodon.cli import main
-from tetraodon.release import number
+from tetraodon.plans import number
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -43,8 +43,9 @@ from tetraodon import (
     Within,
 )
 from tetraodon.errors import OutputError, SpecificationError
+from tetraodon.plans import number
 from tetraodon.publish import publish
-from tetraodon.release import Release, number
+from tetraodon.release import Release
 from tetraodon.report import render
 from tetraodon.report.answers import View, view
 from tetraodon.report.charts import drawing

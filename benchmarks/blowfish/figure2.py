@@ -20,7 +20,7 @@ import numpy as np
 import tetraodon as td
 from benchmarks.paper import tree
 from tetraodon.mechanisms import Hierarchical, Ordered, OrderedHierarchical
-from tetraodon.release import name_of
+from tetraodon.plans import name_of
 
 from .common import (
     AGAIN,

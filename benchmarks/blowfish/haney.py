@@ -17,7 +17,7 @@ import numpy as np
 
 import tetraodon as td
 from benchmarks.paper import haney
-from tetraodon.release import name_of
+from tetraodon.plans import name_of
 
 from .common import AGAIN, EXPECTED, OURS, Row, arguments, draws, histogram_1d, keep, kept, planned
 from .plot import MORE, OTHER, OURS_BLUE, PALE_BLUE, PAPER_INK, THEIRS, Curve, Look, draw

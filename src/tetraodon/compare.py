@@ -14,10 +14,10 @@ from .exact import Number, show
 from .frontiers import Offer, check_tradable, least_loss, named_policies
 from .loss import Loss
 from .mechanisms import Mechanism
+from .plans import finite, name_of, number, unit_of
 from .policy import Policy
 from .queries import Query, Ranges, query_from_spec
 from .reading import table
-from .release import finite, name_of, number, unit_of
 from .requests import one_loss
 from .secrets import AttributeWise, Edges, Full, Nothing, Partition, Within
 from .weaker import given_up, strongest

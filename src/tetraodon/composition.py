@@ -178,7 +178,11 @@ def loss_under(
     ]
     if len(found) == 1:
         return Composed(_told(found[0].by_secret), found[0].rule)
-    summed = _summed([each.by_secret for each in found], np.ones((1, len(found)), dtype=bool))
+    apart: list[Losses] = [each.by_secret for each in found]
+    if policy.people.max_rows > 1 or any(reading for _, reading in tables):
+        # Different rows of a person may change in different attributes.
+        apart = [{"any": each.value} if each.value else {} for each in found]
+    summed = _summed(apart, np.ones((1, len(found)), dtype=bool))
     return Composed(_told(summed), EDITIONS if found else BY_SECRET)
 
 

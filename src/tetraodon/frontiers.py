@@ -17,11 +17,11 @@ from .errors import SpecificationError, TetraodonError, Unsupported, unknown
 from .exact import Number, exact, show
 from .loss import Loss, Unit
 from .mechanisms import Mechanism, mechanism_from_spec
+from .plans import Priced, finite, name_of, number, unit_of
 from .policy import Policy
 from .pricing import REFERENCES, check, found, is_scaled, named, reference, scaled
 from .queries import Query
 from .reading import kind_of, listed, table
-from .release import Priced, finite, name_of, number, unit_of
 from .requests import release_loss
 
 if TYPE_CHECKING:

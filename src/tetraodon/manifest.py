@@ -11,9 +11,10 @@ from .accounts import accounts_of, counted
 from .editions import editions_spec, largest_of
 from .exact import show
 from .mechanisms.strategy import Strategy
+from .plans import describe_workload, finite, name_of
 from .policy import Policy
 from .presenting import Presented
-from .release import Release, describe_workload, finite, name_of, published_exactly
+from .release import Release, published_exactly
 from .sensitivity import Neighbourhood, Term, stacked
 
 if TYPE_CHECKING:

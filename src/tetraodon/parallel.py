@@ -23,7 +23,8 @@ from .loss import Loss
 from .queries import Query, query_from_spec
 
 if TYPE_CHECKING:
-    from .release import Plan, Release
+    from .plans import Plan
+    from .release import Release
     from .session import Session
 
 MOST_PARTS = 10_000

@@ -23,11 +23,12 @@ from .microdata.audit import check_apart
 from .microdata.planning import microdata_text, planned_microdata, released_microdata_text
 from .microdata.publishing import GROUPS
 from .microdata.strategy import HybridStrategy
+from .plans import Priced, describe_workload, name_of, number, unit_of
 from .presentation import Presentation
 from .pricing import notes
 from .publish import beside_query, prepare, publish
 from .queries import Quantiles
-from .release import Priced, Release, describe_workload, name_of, number, unit_of
+from .release import Release
 from .rows.planning import planned_rows, released_rows_text, rows_text
 from .rows.strategy import RowStrategy
 from .session import PricedRequest, charge_of, price_all

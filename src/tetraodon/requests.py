@@ -22,10 +22,11 @@ from .microdata.release import MicrodataRelease
 from .microdata.settings import Hybrid
 from .microdata.strategy import HybridStrategy, check_unproved
 from .microdata.strategy import priced as priced_microdata
+from .plans import Priced
 from .policy import Policy, digest
 from .pricing import candidates, price
 from .queries import Histogram, Query
-from .release import Priced, Release
+from .release import Release
 from .rows.query import Rows
 from .rows.release import RowRelease
 from .rows.strategy import RowStrategy

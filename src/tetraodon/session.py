@@ -30,10 +30,11 @@ from .microdata.settings import Hybrid
 from .microdata.strategy import HybridStrategy, asked_for, check_unproved
 from .microdata.strategy import priced as priced_microdata
 from .parallel import Part, parts
+from .plans import Plan, Priced
 from .policy import Policy, check_chosen, check_exempt, digest
 from .pricing import candidates, notes
 from .queries import Query
-from .release import Plan, Priced, Release, published_exactly
+from .release import Release, published_exactly
 from .requests import (
     PricedRequest,
     Request,

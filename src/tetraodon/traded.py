@@ -18,8 +18,8 @@ from .exact import show
 from .frontiers import Offer
 from .loss import Loss
 from .mechanisms.strategy import Strategy
+from .plans import Priced, finite, name_of, unit_of
 from .policy import Policy
-from .release import Priced, finite, name_of, unit_of
 from .requests import PricedRequest
 from .weaker import given_up, neighbours_of, strongest
 from .workload import Rows, SomeRanges

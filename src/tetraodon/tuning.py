@@ -16,9 +16,9 @@ from .errors import SpecificationError, unknown
 from .exact import show
 from .frontiers import Offer, key_of, least_loss, read_target
 from .loss import Loss
+from .plans import describe_workload, finite, name_of, number, unit_of
 from .policy import Policy
 from .pricing import is_scaled
-from .release import describe_workload, finite, name_of, number, unit_of
 from .requests import Request
 from .secrets import secrets_from_spec
 from .spec import Document

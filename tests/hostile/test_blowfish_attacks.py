@@ -15,7 +15,7 @@ from oracle import constrained
 import tetraodon as td
 from tetraodon import noise
 from tetraodon.answers import answers
-from tetraodon.errors import BudgetError, DataError, PolicyError, SpecificationError, Unsupported
+from tetraodon.errors import BudgetError, DataError, PolicyError, SpecificationError
 from tetraodon.loss import Loss
 from tetraodon.mechanisms.select import candidates, price
 from tetraodon.sensitivity import stacked

@@ -29,8 +29,8 @@ from tetraodon.microdata.audit import write_audit
 from tetraodon.microdata.declared import read
 from tetraodon.microdata.settings import Hybrid
 from tetraodon.microdata.strategy import HybridStrategy
+from tetraodon.plans import number
 from tetraodon.queries import query_from_spec
-from tetraodon.release import number
 from tetraodon.requests import Request
 
 CANARY = "canary"

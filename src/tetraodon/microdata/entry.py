@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import Refused
 from ..exact import show
-from ..release import finite, number
+from ..plans import finite, number
 from .release import MicrodataRelease
 from .strategy import columns_text
 

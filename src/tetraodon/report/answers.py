@@ -18,6 +18,7 @@ from ..errors import SpecificationError
 from ..presenting import ALL, STATUS
 from ..spreadsheets import escaped, unescaped
 from .document import Entry
+from .spots import headings, spot
 from .words import clean, listed, short
 
 Floats = NDArray[np.float64]
@@ -84,6 +85,7 @@ class View:
         measured: what the numbers are, with their unit.
         unit: that unit.
         by: what the groups are called, in words; empty where there is one group.
+        along: the attribute of the axis; empty where it is none.
         named: published names of the answers where those are no numbers (quantiles of an ordered list), in order.
     """
 
@@ -93,6 +95,7 @@ class View:
     by: str
     groups: tuple[Group, ...]
     named: tuple[str, ...] | None = None
+    along: str = ""
 
 
 def view(entry: Entry, domain: Mapping[str, Mapping[str, Any]]) -> View:
@@ -147,7 +150,7 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
             hidden[i].astype(bool) if hidden[i].any() else None,
             is_total[i],
         )
-        for i, label in enumerate(_products([coded[n][1] for n in groups]))
+        for i, label in enumerate(_products([headings(entry.called(n), coded[n][1], domain.get(n, {})) for n in groups]))
     )
     if axis_name is not None:
         axis = axis_of(axis_name, coded[axis_name][1], domain.get(axis_name, {}))
@@ -165,6 +168,7 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
         clean(listed([entry.called(n) for n in groups])),
         made,
         named,
+        axis_name or "",
     )
 
 
@@ -329,7 +333,7 @@ def axis_of(name: str, labels: tuple[str, ...], spec: Mapping[str, Any]) -> Axis
     title = f"{name} ({unit})" if unit else name
     ordered = "categorical" not in spec or bool(spec.get("ordered"))
     spans = _spans(labels[:n], spec)
-    told = tuple(short(label, LONGEST) for label in labels)
+    told = tuple(short(spot(label, spec), LONGEST) for label in labels)
     if spans is None:
         return Axis(clean(title), clean(unit), told, n, ordered)
     starts, ends = spans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ from .document import Entry
 from .frames import (
     COUNTS,
     HEIGHT,
-    MARKS,
+    LINES,
     OVERLAID,
+    PANELS,
+    TALL,
     VALUES,
     Drawing,
+    Panels,
     Row,
     beside,
+    fitting,
     framed,
     largest,
     longest,
@@ -66,7 +71,7 @@ def histogram(seen: View, sure: str) -> Drawing:
     """Counts of few cells: columns where they are in order and their names short, bars with numbers elsewhere."""
     shown, cut = longest(seen)
     axis = shown.axis
-    groups, note = largest(shown.groups, max(1, MARKS // len(axis.labels)), lambda g: float(g.value.sum()))
+    groups, note = largest(shown.groups, _most_bars(shown), lambda g: float(g.value.sum()))
     label = f"Number of {seen.measured} for every {axis.title}{sure}"
     label += f", by {seen.by}. " if seen.by else ". "
     letters = sum(len(short(t, 24)) + 2 for t in axis.labels)
@@ -95,13 +100,14 @@ def _bars(axis: Axis, groups: tuple[Group, ...], things: str) -> Any:
     import altair as alt
 
     rows, names, labels = marks(axis, groups)
-    together = 1 < len(groups) <= OVERLAID
+    together = _is_together(len(groups), len(labels))
 
-    def build(some: list[Row], title: str) -> Any:
-        base = alt.Chart(data(some)).encode(y=_lines(labels))
+    def build(some: list[Row], title: str, is_first: bool) -> Any:
+        base = alt.Chart(data(some)).encode(y=_lines(labels, is_first))
         if together:
             base = base.encode(yOffset=alt.YOffset(field="g", type="nominal", sort=names))
-        scale = alt.Axis(title=title or None, format=COUNTS, grid=True, tickCount=4, tickMinStep=1)
+        ticks = 4 if together or len(groups) == 1 else 2
+        scale = alt.Axis(title=title or None, format=COUNTS, grid=True, tickCount=ticks, tickMinStep=1)
         bar = base.mark_bar(opacity=0.5).encode(
             x=alt.X(field="v", type="quantitative", axis=scale),
             color=shade(names, alt.Legend()) if together else alt.value(COLOURS[0]),
@@ -110,21 +116,40 @@ def _bars(axis: Axis, groups: tuple[Group, ...], things: str) -> Any:
         whisker = whisker.encode(x=alt.X(field="l", type="quantitative"), x2=alt.X2(field="u"))
         return alt.layer(bar, whisker, _told(base))
 
-    room = beside(labels) + beside([r["t"] for r in rows])
     if len(groups) > 1 and not together:
-        return multiples(build, rows, names, things, (17 * len(labels), room))
+        return multiples(build, rows, names, things, _small(axis, groups))
+    room = beside(labels) + beside([r["t"] for r in rows])
     step = 16 * len(groups) + 6 if together else 22
-    return framed(build(rows, things), step * len(labels), room, 0)
+    return framed(build(rows, things, True), step * len(labels), room, 0)
 
 
-def _lines(labels: list[str]) -> Any:
+def _is_together(groups: int, lines: int) -> bool:
+    """Whether the bars of several groups share their lines."""
+    return 1 < groups <= OVERLAID and lines * (16 * groups + 6) <= TALL
+
+
+def _small(axis: Axis, groups: Sequence[Group], line: int = 17) -> Panels:
+    """Sizes of one of several charts of lines."""
+    rows, _, labels = marks(axis, groups)
+    return Panels(line * len(labels), beside(labels), beside([r["t"] for r in rows]))
+
+
+def _most_bars(seen: View) -> int:
+    """How many groups are drawn, so that a chart fits a page."""
+    count, lines = len(seen.groups), len(seen.axis.labels)
+    if count == 1 or _is_together(count, lines):
+        return count
+    return fitting(min(count, PANELS), _small(seen.axis, seen.groups[:PANELS]))
+
+
+def _lines(labels: list[str], is_first: bool = True) -> Any:
     import altair as alt
 
     return alt.Y(
         field="c",
         type="ordinal",
         sort=labels,
-        axis=alt.Axis(title=None, labelLimit=150, grid=False, ticks=False),
+        axis=alt.Axis(title=None, labelLimit=150, grid=False, ticks=False, labels=is_first),
     )
 
 
@@ -144,9 +169,12 @@ def intervals(entry: Entry, seen: View) -> Drawing:
     """Single numbers: a point with its interval on a line of its own."""
     import altair as alt
 
-    axis, groups, note = _on_lines(seen)
+    is_compact = _is_compact(entry, seen)
+    axis, groups, note = _on_lines(seen, is_compact)
     rows, names, labels = marks(axis, groups)
     label = f"{seen.measured} with {percent(entry.shown)} intervals. {said(axis, groups)}"
+    if is_compact:
+        return Drawing(_levels(entry, seen, axis, groups), tuple(filter(None, (note,))), label)
     together = 1 < len(groups) <= OVERLAID + 1
     value = _scale(entry, seen)
     if seen.named is not None:
@@ -154,9 +182,10 @@ def intervals(entry: Entry, seen: View) -> Drawing:
         named = distinct(seen.named, 14)
         rows = [row | {end: named[int(row[end])] for end in ("v", "l", "u")} for row in rows]
 
-    def build(some: list[Row], title: str) -> Any:
+    def build(some: list[Row], title: str, is_first: bool) -> Any:
         base = alt.Chart(data(some)).encode(
-            y=_lines(labels), color=shade(names, alt.Legend()) if together else alt.value(COLOURS[0])
+            y=_lines(labels, is_first),
+            color=shade(names, alt.Legend()) if together else alt.value(COLOURS[0]),
         )
         if together:
             base = base.encode(yOffset=alt.YOffset(field="g", type="nominal", sort=names))
@@ -169,21 +198,55 @@ def intervals(entry: Entry, seen: View) -> Drawing:
             layers.append(_told(base))
         return alt.layer(*layers)
 
-    room = beside(labels) + beside([r["t"] for r in rows])
     clusters = f"Sizes of the clusters, by centre ({axis.title})." if entry.word == "kmeans" else ""
     notes = tuple(filter(None, (clusters, note)))
     if len(groups) > 1 and not together:
-        return Drawing(multiples(build, rows, names, seen.measured, (20 * len(labels), room)), notes, label)
-    step = 17 * len(groups) + 8 if together else 30
-    return Drawing(framed(build(rows, seen.measured), 10 + step * len(labels), room, 0), notes, label)
+        return Drawing(multiples(build, rows, names, seen.measured, _small(axis, groups, 20)), notes, label)
+    room = beside(labels) + beside([r["t"] for r in rows])
+    step = 17 * len(groups) + 8 if together else 22 if len(labels) > FEW else 30
+    return Drawing(framed(build(rows, seen.measured, True), 10 + step * len(labels), room, 0), notes, label)
 
 
-def _on_lines(seen: View) -> tuple[Axis, tuple[Group, ...], str]:
+def _most_lines(seen: View, is_compact: bool) -> int:
+    """How many groups are drawn, so that a chart fits a page."""
+    count, lines = len(seen.groups), len(seen.axis.labels)
+    if is_compact:
+        return LINES
+    if count <= OVERLAID + 1 and lines * (17 * count + 8) <= TALL:
+        return count
+    return fitting(min(count, PANELS), _small(seen.axis, seen.groups[:PANELS], 20))
+
+
+def _is_compact(entry: Entry, seen: View) -> bool:
+    """Whether groups take the lines, each with all its quantiles: there are many groups and few quantiles."""
+    many = len(seen.groups) > OVERLAID + 1
+    return entry.word == "quantiles" and seen.named is None and many and len(seen.axis.labels) <= len(COLOURS)
+
+
+def _levels(entry: Entry, seen: View, axis: Axis, groups: tuple[Group, ...]) -> Any:
+    """A line for every group, with a point of another colour for every quantile."""
+    import altair as alt
+
+    names, levels = distinct([g.label for g in groups], 24), distinct(axis.labels, 24)
+    rows = [
+        {"c": name, "g": level, "v": g.value[i], "l": g.lower[i], "u": g.upper[i]}
+        for g, name in zip(groups, names, strict=True)
+        for i, level in enumerate(levels)
+    ]
+    value, colour = _scale(entry, seen), shade(levels, alt.Legend())
+    base = alt.Chart(data(rows)).encode(y=_lines(names), color=colour)
+    whisker = base.mark_rule(strokeWidth=3, opacity=0.45).encode(
+        x=value("l", seen.measured), x2=alt.X2(field="u")
+    )
+    point = base.mark_point(filled=True, size=46, opacity=1).encode(x=value("v", seen.measured))
+    return framed(alt.layer(whisker, point), 10 + 20 * len(names), beside(names), 0)
+
+
+def _on_lines(seen: View, is_compact: bool) -> tuple[Axis, tuple[Group, ...], str]:
     """What takes the lines, the groups that share them, and a note on what is left out."""
     if len(seen.axis.labels) > 1:
         shown, note = longest(seen)
-        most = max(1, MARKS // len(shown.axis.labels))
-        groups, cut = largest(shown.groups, most, lambda g: float(g.value.max()))
+        groups, cut = largest(shown.groups, _most_lines(shown, is_compact), lambda g: float(g.value.max()))
         return shown.axis, groups, f"{note} {cut}".strip()
     # One number a group: the groups themselves take the lines.
     groups, note = largest(seen.groups, 30, lambda g: float(g.value[0]))

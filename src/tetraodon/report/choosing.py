@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from ..exact import show
-from ..release import number
+from ..plans import number
 from .choices import Choice, Traded
 from .document import Document, Entry
 from .losses import most, symbol

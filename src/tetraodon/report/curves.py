@@ -16,6 +16,7 @@ from .frames import (
     PANELS,
     POINTS,
     Drawing,
+    Panels,
     Row,
     beside,
     framed,
@@ -54,8 +55,9 @@ def cumulative(entry: Entry, seen: View) -> Drawing:
     # A cumulative count is known at the last value of every cell.
     at: list[Any] = axis.tops.tolist() if axis.tops is not None else distinct(axis.labels[:n], 14)
     rows: list[Row] = []
-    # Quantiles that were published beside it are not read off it again: it may be rounded.
-    shares = SHARES if entry.quantiles is None else ()
+    # Quantiles that were published beside it are not read off it again: it may be rounded. Where several of them fall on
+    # one value they tell nothing that the curve does not.
+    shares = SHARES if entry.quantiles is None and _tells(axis, groups) else ()
     for g, name in zip(groups, names, strict=True):
         value = g.value[:n]
         rows += [
@@ -68,14 +70,19 @@ def cumulative(entry: Entry, seen: View) -> Drawing:
         ]
     apart = len(groups) > OVERLAID
     colour = alt.value(COLOURS[0]) if apart else shade(names, None)
-    y = alt.Y(
-        field="y",
-        type="quantitative",
-        axis=alt.Axis(title="records at or below", format=COUNTS, tickMinStep=1),
-    )
+    upward = f"{seen.measured} at or below"
 
-    def build(some: list[Row], title: str) -> Any:
-        x = _along(axis, title, 3 if apart else 6)
+    def upwards(is_first: bool) -> Any:
+        shown = alt.Axis(
+            title=None if apart else upward,
+            format=COUNTS,
+            tickMinStep=1,
+            labels=is_first,
+        )
+        return alt.Y(field="y", type="quantitative", axis=shown)
+
+    def build(some: list[Row], title: str, is_first: bool) -> Any:
+        x, y = _along(axis, title, 3 if apart else 6), upwards(is_first)
         curve = alt.Chart(data([r for r in some if r["m"] == "curve"])).encode(x=x, color=colour)
         mark = alt.Chart(data([r for r in some if r["m"] == "mark"])).encode(x=x, y=y, color=colour)
         layers = [
@@ -95,21 +102,26 @@ def cumulative(entry: Entry, seen: View) -> Drawing:
     top = max(float(g.upper[:n].max()) for g in groups)
     label = f"Cumulative count of records along {axis.title} with its {percent(entry.shown)} interval"
     label += f", by {seen.by}. " if seen.by else ". "
-    read_off = _quantiles(axis, groups) if shares else ""
+    read_off = _quantiles(axis, groups, seen.measured) if shares else ""
     label += read_off
     ranges = (
         "Cumulative counts: the number in a range is the difference of two." if entry.word == "ranges" else ""
     )
-    notes = tuple(filter(None, (ranges, note, read_off, _special(axis, groups, np.diff))))
+    scale = f"Upwards: {upward}." if apart else ""
+    notes = tuple(filter(None, (scale, ranges, note, read_off, _special(axis, groups, np.diff))))
     if apart:
-        return Drawing(multiples(build, rows, names, axis.title, (96, scale_room(top))), notes, label)
-    chart, right = build(rows, axis.title), 8.0
+        size = Panels(_height(len(groups)), scale_room(top))
+        return Drawing(multiples(build, rows, names, axis.title, size), notes, label)
+    chart, right = build(rows, axis.title, True), 8.0
     if len(groups) > 1:
         ends = spread([float(g.value[n - 1]) for g in groups], 15 * top / HEIGHT)
         tails = [{"x": at[-1], "y": end, "g": name} for end, name in zip(ends, names, strict=True)]
         tail = alt.Chart(data(tails)).mark_text(align="left", dx=6, fontWeight="bold")
         named = tail.encode(
-            x=_along(axis, axis.title, 6), y=y, text=alt.Text(field="g", type="nominal"), color=colour
+            x=_along(axis, axis.title, 6),
+            y=upwards(True),
+            text=alt.Text(field="g", type="nominal"),
+            color=colour,
         )
         chart, right = alt.layer(chart, named), 6 + beside(names)
     return Drawing(framed(chart, HEIGHT, scale_room(top), right), notes, label)
@@ -124,14 +136,19 @@ def _along(axis: Axis, title: str, ticks: int) -> Any:
     return alt.X(field="x", type="quantitative", axis=numeric(axis, title, ticks), scale=scale)
 
 
-def _quantiles(axis: Axis, groups: Sequence[Group]) -> str:
+def _tells(axis: Axis, groups: Sequence[Group]) -> bool:
+    """Whether every group reaches the shares that could be marked at values of their own."""
+    return all(len({quantile(axis, g, share) for share in SHARES}) == len(SHARES) for g in groups)
+
+
+def _quantiles(axis: Axis, groups: Sequence[Group], things: str) -> str:
     """Where the published curve reaches the shares that are marked."""
+    if len(groups) > SPOKEN:
+        return f"Dots: {listed([percent(share) for share in SHARES])} of the {things}."
     told = []
-    for g in groups[:SPOKEN]:
+    for g in groups:
         values = " / ".join(axis.labels[quantile(axis, g, share)] for share in SHARES)
         told.append(f"{g.label} {values}" if g.label else values)
-    if len(groups) > SPOKEN:
-        told.append("…")
     levels = " / ".join(f"{100 * share:.0f}" for share in SHARES)
     return f"Quantiles at {levels} %{f', in {axis.unit}' if axis.unit else ''}: {'; '.join(told)}."
 
@@ -173,7 +190,7 @@ def steps(seen: View, sure: str) -> Drawing:
         for x_at, i in zip(at, [*kept, kept[-1]], strict=True):
             rows.append({"x": x_at, "y": g.value[i], "l": g.lower[i], "u": g.upper[i], "g": name})
 
-    def build(some: list[Row], title: str) -> Any:
+    def build(some: list[Row], title: str, is_first: bool) -> Any:
         base = alt.Chart(data(some)).encode(
             x=alt.X(
                 field="x",
@@ -190,7 +207,12 @@ def steps(seen: View, sure: str) -> Drawing:
                 y=alt.Y(
                     field="y",
                     type="quantitative",
-                    axis=alt.Axis(title=seen.measured, format=COUNTS, tickMinStep=1),
+                    axis=alt.Axis(
+                        title=seen.measured if len(groups) == 1 else None,
+                        format=COUNTS,
+                        tickMinStep=1,
+                        labels=is_first,
+                    ),
                 )
             ),
         )
@@ -205,8 +227,15 @@ def steps(seen: View, sure: str) -> Drawing:
     thinned = (
         f"Of every {run:,} neighbouring cells the largest is drawn; all are in the file." if n > most else ""
     )
-    notes = tuple(filter(None, (note, thinned, far, _special(axis, groups))))
+    scale = f"Upwards: {seen.measured}." if len(groups) > 1 else ""
+    notes = tuple(filter(None, (scale, note, thinned, far, _special(axis, groups))))
     room = scale_room(max(r["u"] for r in rows))
     if len(groups) == 1:
-        return Drawing(framed(build(rows, axis.title), HEIGHT, room), notes, label)
-    return Drawing(multiples(build, rows, names, axis.title, (90, room)), notes, label)
+        return Drawing(framed(build(rows, axis.title, True), HEIGHT, room), notes, label)
+    size = Panels(_height(len(groups)), room)
+    return Drawing(multiples(build, rows, names, axis.title, size), notes, label)
+
+
+def _height(count: int) -> int:
+    """Of one of so many small charts."""
+    return 96 if count <= 9 else 74

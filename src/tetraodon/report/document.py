@@ -79,6 +79,7 @@ class Entry:
         content: format and bytes of one published file, as digested.
         quantiles: the same of the quantiles beside it, with their number of rows; None where there are none.
         traded: other policies with their ± along a grid of losses, where the manifest has them.
+        step: of the weights of records, which is also that of the noise; None where every record counts once.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Entry:
     content: tuple[str, bytes]
     quantiles: tuple[int, tuple[str, bytes]] | None
     traded: Traded | None = None
+    step: Fraction | None = None
 
     @property
     def shown(self) -> float:
@@ -270,6 +272,7 @@ class PolicyText:
         people: who is protected, with which of their rows.
         max_rows: rows of a person that are protected together.
         also: what else of a person is a secret, in few words.
+        step: of the weights of records; None where every record counts once.
     """
 
     hash: str
@@ -282,6 +285,7 @@ class PolicyText:
     people: tuple[str, ...]
     max_rows: int
     also: tuple[str, ...]
+    step: Fraction | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ..exact import show
 from .account import ledger_name, sentence
 from .document import Document, Entry, Noise
 from .losses import cost, symbol
+from .spots import spotted
 from .tables import Sheet
 from .words import edge, equal, of_unit, percent, rational, safe, size
 
@@ -59,7 +60,7 @@ def _attained(entry: Entry, document: Document) -> tuple[str, str]:
     over_edges = entry.rule.endswith("edges")
     rule = f"the {safe(entry.rule)} of the policy" if over_edges else safe(entry.rule)
     if entry.witness is not None:
-        told = safe(edge(entry.witness))
+        told = safe(edge(spotted(entry.witness, document.policy.domain)))
         return "Attained by", f"{told[:1].upper()}{told[1:]}: {rule}."
     if document.is_tied:
         return (
@@ -90,7 +91,7 @@ def _noise(entry: Entry, groups: int, cells: int) -> str:
             f"<li>{part.number:,} cells of {safe(part.rows)}, {_scale(entry, part)}</li>"
             for part in entry.noise
         )
-        return f"{law} on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>"
+        return f"{law} on whole tables, from which the published ones are the least-squares estimate:<ul>{listed}</ul>{_steps(entry)}"
     each = f" in each of {groups:,} groups" if groups > 1 and entry.word != "kmeans" else ""
     if alone:
         each = f" in each of {cells:,} cells"
@@ -110,7 +111,15 @@ def _noise(entry: Entry, groups: int, cells: int) -> str:
         if entry.word == "kmeans":
             told = f"{part.number:,} {part.rows}"
         parts.append(f"<li>{safe(told)}, {_scale(entry, part)}</li>")
-    return f"{law}{each}:<ul>{''.join(parts)}</ul>"
+    return f"{law}{each}:<ul>{''.join(parts)}</ul>{_steps(entry)}"
+
+
+def _steps(entry: Entry) -> str:
+    """What a scale counts, where records weigh."""
+    if entry.step is None or entry.step == 1:
+        return ""
+    what = "Scales count" if entry.loss.unit == "epsilon" else "σ² counts squares of"
+    return f"{what} steps of {show(entry.step)}, the step of the weights."
 
 
 def _scale(entry: Entry, part: Noise) -> str:

@@ -6,6 +6,7 @@ an average has no published interval.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,16 +16,18 @@ import numpy as np
 
 from ..presenting import SUPPRESSED
 from .answers import Axis, Floats, Group, View
-from .svg import COLOURS, distinct
+from .svg import COLOURS, MUTED, distinct
 from .words import listed, rounded, short
 
 WIDTH = 460
 HEIGHT = 190
 POINTS = 400
 LINES = 30
-MARKS = 72
-PANELS = 8
-NARROWEST = 120
+PANELS = 15
+NARROWEST = 78
+SPACING = 12
+ABOVE = 34  # title and scale of a small chart
+TALL = 640  # as much as fits a printed page with its heading
 FAR = 8
 OVERLAID = 3
 COUNTS = ",.6~r"
@@ -223,34 +226,60 @@ def framed(chart: Any, height: int, left: float, right: float = 8) -> Any:
     )
 
 
+@dataclass(frozen=True)
+class Panels:
+    """Sizes of one of several small charts: its height, what its names take once a row, and what stands right of each plot."""
+
+    height: int
+    left: float
+    right: float = 0.0
+
+    def width(self, columns: int) -> float:
+        """Of a plot, where so many stand in a row."""
+        return (WIDTH - 20 - self.left - SPACING * (columns - 1)) / columns - self.right
+
+
+def columns_of(count: int, size: Panels) -> int:
+    """How many small charts stand in a row: as many as are wide enough, and no more than make the picture shorter."""
+    wanted = 1 if count < 3 else 2 if count < 5 else 3
+    return next((c for c in range(wanted, 1, -1) if size.width(c) >= NARROWEST), 1)
+
+
+def fitting(count: int, size: Panels) -> int:
+    """How many of so many small charts fit a printed page; at least one."""
+    while count > 1 and math.ceil(count / columns_of(count, size)) * (size.height + ABOVE) > TALL:
+        count -= 1
+    return count
+
+
 def multiples(
-    build: Callable[[list[Row], str], Any],
+    build: Callable[[list[Row], str, bool], Any],
     rows: list[Row],
     names: list[str],
     title: str,
-    size: tuple[int, float],
+    size: Panels,
 ) -> Any:
     """The same chart once for every group, on one scale.
 
     Args:
-        build: a chart from the rows of a group and the title of its axis, which only the lowest carry.
-        size: height of a plot, and room beside it.
+        build: a chart from the rows of a group, the titles of its axes, and whether it stands first in its row and so carries
+            the names of its lines.
+        title: of the axis along all of them, which stands below them once.
     """
     import altair as alt
 
-    height, room = size
-    columns = 1 if len(names) <= 3 or (WIDTH - 20) / 2 - room < NARROWEST else 2
+    columns = columns_of(len(names), size)
     parts = []
     for i, name in enumerate(names):
-        lowest = i >= len(names) - columns
-        chart = build([r for r in rows if r["g"] == name], title if lowest else "")
-        parts.append(
-            chart.properties(
-                title=alt.TitleParams(text=name), width=round((WIDTH - 20) / columns - room), height=height
-            )
-        )
+        first = i % columns == 0
+        chart = build([r for r in rows if r["g"] == name], "", first)
+        told = alt.TitleParams(text=name, limit=round(size.width(columns) + (size.left if first else 0)) + 20)
+        parts.append(chart.properties(title=told, width=round(size.width(columns)), height=size.height))
+    below = alt.TitleParams(
+        text=title, orient="bottom", fontSize=11.5, fontWeight="normal", color=MUTED, limit=WIDTH
+    )
     return (
-        alt.concat(*parts, columns=columns, spacing=14)
+        alt.concat(*parts, columns=columns, spacing={"row": 10, "column": SPACING}, align="each")
         .resolve_scale(x="shared", y="shared")
-        .properties(padding={"left": 2, "top": 2, "bottom": 2, "right": 8})
+        .properties(title=below, padding={"left": 2, "top": 2, "bottom": 2, "right": 8})
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..release import number
+from ..plans import number
 from .document import ChannelEvidence, ChannelText, Line
 from .frames import Row, beside, spread
 from .svg import COLOURS, MUTED, data, distinct

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ..exact import show
 from ..loss import Loss, Unit
-from ..release import number
+from ..plans import number
 from ..zcdp import epsilon_of, of_pure
 from .document import Budget, Document, Entry, Microdata, RowRelease
 from .words import equal

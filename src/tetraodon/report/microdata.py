@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..release import number
+from ..plans import number
 from .account import ledger_name
 from .document import Document
 from .microdata_charts import areas, bands, is_place

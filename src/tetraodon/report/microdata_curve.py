@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..release import number
+from ..plans import number
 from .document import Line
 from .frames import Row
 from .microdata_document import Limits, MicrodataEvidence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..release import number
+from ..plans import number
 from .maps import line, svg, text
 from .microdata_document import Exchange, Exchanged
 from .svg import COLOURS, INK, MUTED

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..attributes import Categorical
 from ..exact import show
-from ..release import number
+from ..plans import number
 from .account import ledger_name
 from .document import ChannelText, Document, Optimum, RowRelease
 from .leaking import leaking
@@ -15,6 +15,7 @@ from .losses import cost, up
 from .maps import ALONE, TALLEST, WIDTH
 from .origins import panels
 from .reported import Reported, picture
+from .spots import spotted
 from .svg import drawn
 from .words import clean, counted, edge, listed, of_unit, percent, safe, small
 
@@ -224,7 +225,7 @@ def _facts(entry: RowRelease, document: Document) -> str:
     if entry.per_person is not None:
         rows.append(("Per person", f"{safe(_sum(entry.per_person))}."))
     if entry.witness is not None:
-        told = safe(edge(entry.witness))
+        told = safe(edge(spotted(entry.witness, document.policy.domain)))
         rows.append(("Attained by", f"{told[:1].upper()}{told[1:]}: {safe(entry.rule)}."))
     elif not entry.is_measured:
         rows.append(("Bounded by", f"{safe(entry.rule[:1].upper() + entry.rule[1:])}."))

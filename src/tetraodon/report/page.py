@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from ..release import number
+from ..plans import number
 from .account import account_section, glossary, policy_section
 from .answers import View
 from .charts import drawing
@@ -99,7 +99,7 @@ def _table(document: Document, seen: Sequence[Seen]) -> str:
     moved = bool(document.rows or document.microdata)
     is_rows, is_both = not document.answers and moved, bool(document.answers) and moved
     far = "Distance" if is_rows else f"± at {coverage}" + (", or distance" if is_both else "")
-    good = "Rows" if is_rows else "Smallest count good to 10 %"
+    good = "Rows" if is_rows else "Smallest count good to 10\u00a0%"
     heads = (
         ("Release", ""), (units[0] if alike else "Loss", ' class="n"'), (far, ' class="n"'), (good, ' class="n"'), ("Mechanism", ""),
         ("Files", ""),
@@ -216,7 +216,9 @@ def _article(i: int, entry: Entry, seen: Sequence[Sheet], document: Document) ->
             "</figcaption></figure>",
         )
     first, more = figures[:2], figures[2:]
-    rest = f'<div class="figures even">\n{"".join(more)}\n</div>\n' if more else ""
+    # One more beside nothing is as wide as the first.
+    kind = "figures even" if len(more) > 1 else "figures more"
+    rest = f'<div class="{kind}">\n{"".join(more)}\n</div>\n' if more else ""
     if len(seen) > DRAWN:
         rest += f'<p class="asked">{counted(len(seen) - DRAWN, "further table")} in the file.</p>\n'
     return (
@@ -248,11 +250,11 @@ def _figure(prefix: str, entry: Entry, sheet: Sheet, domain: Mapping[str, Mappin
     notes = "".join(f" <span>{safe(note)}</span>" for note in said)
     if is_settled(entry, sheet):
         notes += " <span>Numbers without an interval are settled by public counts.</span>"
-    sure = (
-        f" with {percent(entry.shown)} intervals"
-        if sheet.entry.half_width != 0 and not entry.loss.is_zero
-        else ", exact"
-    )
+    sure = f" with {percent(entry.shown)} intervals"
+    if place is not None:
+        sure = f"; their {percent(entry.shown)} intervals are in the file"
+    if sheet.entry.half_width == 0 or entry.loss.is_zero:
+        sure = ", exact"
     title = safe(sheet.title or entry.name)
     return (
         f'<figure class="data">{svg}'

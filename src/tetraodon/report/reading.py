@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ from .reading_shown import shown_of
 
 FORMAT = 1
 SETTLED = ("all", "some", "none")
+WEIGHTED = "weighted records"
 
 
 def read(manifest: Path) -> Document:
@@ -81,8 +83,9 @@ def read(manifest: Path) -> Document:
     if spec.get("format") != FORMAT:
         raise SpecificationError(f"{place}: format: this version reads manifests of format {FORMAT}.")
     data = mapping(spec, "data", place)
+    policy = _policy(mapping(spec, "policy", place), f"{place}: policy")
     entries = tuple(
-        _release(entry, manifest.parent, f"{place}: releases[{i}]")
+        _weighted(_release(entry, manifest.parent, f"{place}: releases[{i}]"), policy.step)
         for i, entry in enumerate(items(spec, "releases", place))
     )
     budget = _budget(mapping(spec, "budget", place), f"{place}: budget")
@@ -95,7 +98,7 @@ def read(manifest: Path) -> Document:
         name=text(data, "name", f"{place}: data"),
         edition=text(data, "edition", f"{place}: data"),
         records=whole_or_none(data, "records", f"{place}: data"),
-        policy=_policy(mapping(spec, "policy", place), f"{place}: policy"),
+        policy=policy,
         budget=budget,
         entries=entries,
         versions=tuple((name, text(versions, name, f"{place}: versions")) for name in versions),
@@ -121,6 +124,7 @@ def _policy(spec: Mapping[str, Any], where: str) -> PolicyText:
         people=texts(spec, "people", where),
         max_rows=people.max_rows,
         also=_also(whole_spec.get("presence"), people),
+        step=None if people.weight is None else people.weight.step,
     )
 
 
@@ -206,6 +210,13 @@ def _release(spec: Any, folder: Path, where: str) -> Entry | RowRelease | Microd
             f"{where}.kind: this version reads entries of rows and of microdata, and of answers without a kind."
         )
     return rows_of(spec, folder, where) if spec["kind"] == "rows" else microdata_of(spec, folder, where)
+
+
+def _weighted(entry: Entry | RowRelease | Microdata, step: Fraction | None) -> Entry | RowRelease | Microdata:
+    """An entry whose records weigh: what it counts is called so."""
+    if step is None or not isinstance(entry, Entry):
+        return entry
+    return replace(entry, step=step, unit=WEIGHTED if entry.unit == "records" else entry.unit)
 
 
 def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..release import number
+from ..plans import number
 from .document import Considered, Entry
 from .frames import Row, beside, spread
 from .losses import symbol

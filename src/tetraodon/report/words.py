@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..exact import show
-from ..release import number
+from ..plans import number
 from .document import Entry
 
 # Control characters, lone surrogates, and marks that reorder or hide what surrounds them.
@@ -19,6 +19,7 @@ UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]"
 )
 LONGEST = 24
+WEIGHING = ("histogram", "marginals", "cdf", "ranges", "mean", "sum")
 BLANKS = re.compile(r"\s+")
 
 
@@ -203,6 +204,8 @@ def asked(entry: Entry) -> str:
         told = f"Centres of {counted(int(query.get('k', 1)), 'cluster')} of records along {names}, with their sizes"
     else:
         told = f"{counted(len(query.get('matrix', [])), 'combination')} of the counts of {names}"
+    if entry.step is not None and word in WEIGHING:
+        told = f"Weighted {told[:1].lower()}{told[1:]}"
     if by:
         told += f", by {listed(by, 12)}"
     bins = query.get("bins")

@@ -10,7 +10,7 @@ from ..channels.channel import Channel
 from ..channels.geometry import unit_of
 from ..exact import show
 from ..metrics import Discrete
-from ..release import number
+from ..plans import number
 from ..sensitivity import Sensitivity
 from .declared import metric_of
 from .losses import realised
