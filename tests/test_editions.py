@@ -782,3 +782,33 @@ def test_other_rows_of_a_person_may_change_in_another_attribute() -> None:
         ).value
         == 1
     )
+
+
+def test_a_policy_that_holds_secret_what_rows_were_chosen_by_cannot_follow(tmp_path: Path) -> None:
+    domain = td.Domain(age=td.Integer(0, 5), reg=td.Categorical(["n", "s"]))
+    rows, ledger = {"age": [1, 2, 3], "reg": ["n", "s", "s"]}, tmp_path / "t.ledger"
+    south = td.Table(rows, domain, name="t", where={"reg": ["s"]})
+    td.Session(south, td.Policy(domain, td.Within(1, on="age")), epsilon=99, ledger=ledger).release(td.CDF("age"), epsilon=1)
+    with pytest.raises(PolicyError, match="its rows were chosen by 'reg'"):
+        td.Session(td.Table(rows, domain, name="t"), td.Policy(domain, td.Full()), epsilon=99, ledger=ledger)
+
+
+def test_rows_are_not_chosen_by_what_may_change() -> None:
+    """Of a person with several rows, one that leaves the chosen ones makes place for another (math in docs/people.md)."""
+    domain = td.Domain(age=td.Integer(0, 5), reg=td.Categorical(["n", "s"]))
+    rows = {"who": ["p", "p"], "k": [1, 2], "age": [2, 2], "reg": ["n", "s"], "w": [1, 1]}
+    ids: Any = {"id": "who", "max_rows_per_id": 1, "keep_by": "k", "row_counts": "public"}
+    age, weights = {"age": (0, 2)}, {"weight": "w", "weight_bounds": (0, 1)}
+
+    def opened(presence: str, **told: Any) -> None:
+        policy = td.Policy(domain, td.Within(1, on="age"), presence=presence)
+        td.Session(td.Table(rows, domain, **told), policy, epsilon=1)
+
+    for presence, told in (("public", {}), ("public", ids), ("secret", ids)):
+        with pytest.raises(SpecificationError, match="where.age: decides by 'age'"):
+            opened(presence, where=age, **told)
+    opened("secret", where=age)  # a record comes or goes with its age, which is an edge
+    for presence in ("public", "secret"):
+        with pytest.raises(SpecificationError, match="where.w: decides by secret weights"):
+            opened(presence, where={"w": [1]}, **ids, **weights)
+        opened(presence, where={"w": [1]}, **ids, **weights, weights="public")

@@ -7,7 +7,7 @@ account for each edition, held against the same total.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -188,7 +188,7 @@ def accounts_of(entries: tuple[Entry, ...]) -> tuple[Account, ...]:
     declared, unit = declared_by(entries), unit_of(entries)
     charges = [entry.charge for entry in entries if entry.charge]
     [first, *more] = declared.values()
-    if not more:
+    if not more and not (_has_several_rows(first) and len(editions_of(entries)) > 1):
         stated = plain_losses(charges, unit)
         if stated is not None:
             return (Account(first.body["policy_hash"], first.seq, False, Composed(stated, "")),)
@@ -198,6 +198,13 @@ def accounts_of(entries: tuple[Entry, ...]) -> tuple[Account, ...]:
         Account(each.policy.hash, each.row, each.is_union, loss_under(each.policy, charges, unit, by_hash))
         for each in in_force(policies)
     )
+
+
+def _has_several_rows(declared: Entry) -> bool:
+    """Whether a person may have several rows, which in different editions may change in different attributes."""
+    spec = declared.body["policy"]
+    people = spec.get("people") if isinstance(spec, Mapping) else None
+    return isinstance(people, Mapping) and people.get("max_rows") != 1
 
 
 def declaring(where: str, entries: tuple[Entry, ...], spec: Spec, policy_hash: str) -> list[dict[str, Any]]:

@@ -142,6 +142,9 @@ def alone(charge: Keyed, policy: Keyed, own: Keyed | None) -> Losses:
         if own is not None and policy.held.neighbourhood.vanishing and not own.held.neighbourhood.vanishing:
             # It stands in the manifest, and answers lie between 0 and it.
             raise PolicyError("the number of records went out with it, which this policy holds secret.")
+        for name in told.cost.get("chosen", ()) if isinstance(told.cost, Mapping) else ():
+            if policy.held.neighbourhood.graph.project([name]).has_edges:
+                raise PolicyError(f"its rows were chosen by {name!r}, which this policy holds secret.")
         if isinstance(told.cost, Mapping) and "terms" in told.cost:
             return _from_rows(charge, policy)
         if own is None:

@@ -250,7 +250,9 @@ def release(
 @app.command()
 def tune(
     file: FileArgument,
-    target: Annotated[str, typer.Option(help='The ± that is wished for, such as "± 100".', show_default=False)],
+    target: Annotated[
+        str, typer.Option(help='The ± that is wished for, such as "± 100".', show_default=False)
+    ],
     compare: CompareOption = None,
     only: Annotated[list[str] | None, typer.Option(help="Only this release (may be repeated).")] = None,
     as_json: JsonOption = False,
@@ -327,7 +329,10 @@ def ledger_show(file: LedgerArgument, as_json: JsonOption = False) -> None:
 def ledger_verify(
     file: LedgerArgument,
     manifests: Annotated[
-        list[Path] | None, typer.Argument(help="Manifests that must not be newer than the ledger, with their files beside them.")
+        list[Path] | None,
+        typer.Argument(
+            help="Manifests that must not be newer than the ledger, with their files beside them."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

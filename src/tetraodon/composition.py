@@ -150,6 +150,7 @@ def loss_under(
     declared: Mapping[str, Policy] | None = None,
     within: Mapping[str, int] | None = None,
     edition: str = "",
+    reading: str = "",
 ) -> Composed:
     """A bound on the joint loss of ``charges`` under ``policy``, exact where the changes can be gone through.
 
@@ -159,7 +160,7 @@ def loss_under(
     Args:
         unit: of the account. In ρ, a pure release of ε enters as ε²/2 and Gaussian ones add squared moves.
         declared: policies by hash, for releases whose rows are not kept.
-        within: of ``edition``, only changes of records that have this cell of each named attribute, which no edge may
+        within: of ``edition`` and ``reading`` (``Table.choice``), only changes of records that have this cell of each named attribute, which no edge may
             change. The same people may have other cells in other editions, all of whose losses count.
 
     Raises:
@@ -173,15 +174,16 @@ def loss_under(
     for charge in charges:
         tables.setdefault((charge.edition, reading_of(charge)), []).append(charge)
     found = [
-        _of_one_table(policy, own, unit, declared, within if table == (edition, "") else None)
+        _of_one_table(policy, own, unit, declared, within if table == (edition, reading) else None)
         for table, own in tables.items()
     ]
     if len(found) == 1:
         return Composed(_told(found[0].by_secret), found[0].rule)
-    apart: list[Losses] = [each.by_secret for each in found]
-    if policy.people.max_rows > 1 or any(reading for _, reading in tables):
+    apart: list[Losses] = []
+    for (name, _), each in zip(tables, found, strict=True):
         # Different rows of a person may change in different attributes.
-        apart = [{"any": each.value} if each.value else {} for each in found]
+        rows = policy.people.max_rows > 1 or sum(other == name for other, _ in tables) > 1
+        apart.append(each.by_secret if not rows else {"any": each.value} if each.value else {})
     summed = _summed(apart, np.ones((1, len(found)), dtype=bool))
     return Composed(_told(summed), EDITIONS if found else BY_SECRET)
 
@@ -213,8 +215,8 @@ def _of_one_table(
 
 def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     """The sums of what the charges state for the one policy that they were all priced under; None where filters could
-    lower them."""
-    if any(filtered(charge) for charge in charges):
+    lower them, or where they saw different choices of people's rows, which do not add up secret by secret."""
+    if any(filtered(charge) or reading_of(charge) for charge in charges):
         return None
     parts = [_entering(stated_by(charge), charge, unit) for charge in charges]
     return _told(_summed(parts, np.ones((1, len(charges)), dtype=bool)))

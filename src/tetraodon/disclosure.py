@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from .mechanisms.blocks import DisclosedBlocks
 from .mechanisms.parts import Part
 from .mechanisms.strategy import Strategy
+from .people import ONE_RECORD, People
 from .phrases import bins_text
 from .queries import Query
 from .workload import Resolved, Rows
+
+RECORDS = "the number of records"
 
 if TYPE_CHECKING:
     from .clustering.released import Way
@@ -21,8 +24,19 @@ if TYPE_CHECKING:
     from .rows.strategy import RowStrategy
 
 
-def exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | HybridStrategy) -> list[str]:
-    """One text for every kind of row that was observed without noise; different facts have different texts."""
+def exact_rows(
+    strategy: Strategy | MarginalStrategy | Way | RowStrategy | HybridStrategy, people: People = ONE_RECORD
+) -> list[str]:
+    """One text for every kind of row that was observed without noise; different facts have different texts.
+
+    Args:
+        people: what one person adds: counts of weighted records are sums of weights.
+    """
+    told = _exact_rows(strategy)
+    return told if people.weight is None else [line.replace(RECORDS, "the sum of weights") for line in told]
+
+
+def _exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | HybridStrategy) -> list[str]:
     if not isinstance(strategy, Strategy):
         return strategy.disclosed()
     resolved = strategy.resolved

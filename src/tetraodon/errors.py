@@ -64,4 +64,4 @@ def unknown(where: str, what: str, asked: object, known: Iterable[object]) -> Sp
     near = difflib.get_close_matches(str(asked), names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return SpecificationError(f"{where}: no {what} {asked!r}; declared: {shown}.{hint}")
+    return SpecificationError(f"{where}: no {what} {asked!r}; declared: {shown or 'none'}.{hint}")

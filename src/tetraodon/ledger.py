@@ -232,16 +232,16 @@ class Ledger:
         entries = self.entries
         return total_of(entries) - max(a.losses.value for a in accounts_of(counted(entries, edition)))
 
-    def remaining_within(self, cells: Mapping[str, int], edition: str = "") -> Fraction:
-        """What is left for releases from this edition about the records that have this cell of each named attribute, which no
-        edge changes. What other editions lose counts in full: there the same people may have other cells."""
+    def remaining_within(self, cells: Mapping[str, int], edition: str = "", reading: str = "") -> Fraction:
+        """What is left for releases from this edition and choice of rows about the records that have this cell of each named
+        attribute, which no edge changes. What others lose counts in full: there the same people may have other cells."""
         entries = self.entries
         charges = [entry.charge for entry in counted(entries, edition) if entry.charge]
         spent, unit = Fraction(0), unit_of(entries)
         declared = policies_of(entries)
         by_hash = {policy.hash: policy for _, policy in declared}
         for each in in_force(declared):
-            spent = max(spent, loss_under(each.policy, charges, unit, by_hash, cells, edition).value)
+            spent = max(spent, loss_under(each.policy, charges, unit, by_hash, cells, edition, reading).value)
         return total_of(entries) - spent
 
     @property

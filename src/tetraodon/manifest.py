@@ -115,7 +115,7 @@ def release_entry(
         ],
         "frontier": None if release.traded is None else dict(release.traded),
         "ledger_row": release.charge,
-        "records": release.total if release.grain == 1 else None,
+        "records": release.records,
         "presentation": presentation_entry(shown),
         "files": {form: dict(f) for form, f in files.items()},
     }

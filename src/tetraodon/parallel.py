@@ -69,7 +69,15 @@ class Part:
     def remaining(self) -> Loss:
         """What releases from this edition about these records may still cost."""
         ledger, edition = self.session.ledger, self.session.table.edition
-        return Loss(ledger.unit, max(Fraction(0), ledger.remaining_within({self.by: self.cell}, edition)))
+        return Loss(
+            ledger.unit,
+            max(
+                Fraction(0),
+                ledger.remaining_within(
+                    {self.by: self.cell}, edition, self.session.table.choice.get("reading", "")
+                ),
+            ),
+        )
 
     def _about(self, query: Query) -> Query:
         if not isinstance(query, Query):

@@ -45,7 +45,7 @@ def planned(document: Document) -> dict[str, Any]:
     """
     priced = price_all(document.policy, document.requests)
     edition = document.source.get("edition", "")
-    charges = [charge_of(p, document.policy, edition, document.reading) for p in priced]
+    charges = [charge_of(p, document.policy, edition, document.choice) for p in priced]
     together = loss_under(document.policy, charges, document.total.unit).value
     left, taken, binds, refused = document.total.amount, set[str](), True, ""
     raises: list[dict[str, Any]] = []
@@ -84,10 +84,13 @@ def planned(document: Document) -> dict[str, Any]:
                 "workload": describe_workload(strategy),
                 "unit": unit_of(strategy),
                 "chosen": name_of(strategy.mechanism),
-                "disclosed_exactly": exact_rows(strategy),
+                "disclosed_exactly": exact_rows(strategy, document.policy.people),
                 "released": request.name in taken,
                 "notes": list(notes(request.query, document.policy, request.loss)),
-                "mechanisms": [row.to_spec() for row in _chosen_first(Priced(strategy, document.policy.people.grain), considered)],
+                "mechanisms": [
+                    row.to_spec()
+                    for row in _chosen_first(Priced(strategy, document.policy.people.grain), considered)
+                ],
             }
         )
     return {
@@ -167,11 +170,15 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
             check_apart(request.audit, folder, " Nothing was spent.")
     shown = document.presentations
     beside = {
-        name: [GROUPS] if isinstance(p.strategy, HybridStrategy) else beside_query(p.request.query, shown[name])
+        name: [GROUPS]
+        if isinstance(p.strategy, HybridStrategy)
+        else beside_query(p.request.query, shown[name])
         for p in priced
         if (name := p.request.name)
     }
-    wanted = {p.request.name: (written_rows(p, shown[p.request.name]), shown[p.request.name].format) for p in priced}
+    wanted = {
+        p.request.name: (written_rows(p, shown[p.request.name]), shown[p.request.name].format) for p in priced
+    }
     prepare(folder, wanted, beside)
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
@@ -231,7 +238,9 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
         lines.append(f"{release['name']}: {unit} {paid},{wide} (95 %), {release['mechanism_name']} → {files}")
     account = "in memory" if budget["ledger"] is None else budget["ledger"]
     there = f" in edition {told['data']['edition']!r}" if budget["renews"] else ""
-    lines.append(f"Spent {budget['spent']} of {budget['total']}{there} (ledger: {account}).")
+    lines.append(
+        f"Spent {readable(Fraction(budget['spent']))} of {budget['total']}{there} (ledger: {account})."
+    )
     lines += account_lines(budget)
     lines += [f"Outside the budget: {text}." for text in budget["outside"]]
     lines.append(f"Report: {folder / 'report.html'}")
@@ -249,9 +258,7 @@ def ledger_told(ledger: Ledger) -> dict[str, Any]:
     unit, delta = ledger.unit, ledger.delta
     told: dict[str, Any] = {"unit": unit, "total": show(ledger.total), "spent": show(ledger.spent)}
     told |= {"renews": ledger.renews, "raises": raises_spec(ledger)}
-    told["editions"] = {
-        edition: show(largest_of(ledger.accounts_in(edition))) for edition in ledger.editions
-    }
+    told["editions"] = {edition: show(largest_of(ledger.accounts_in(edition))) for edition in ledger.editions}
     told["together"] = show(largest_of(ledger.accounts))
     told["remaining"] = show(ledger.remaining)
     if delta is not None:
@@ -293,7 +300,9 @@ def ledger_text(ledger: Ledger) -> str:
         *(f"  {line}" for line in [*([RENEWAL] if ledger.renews else []), *raised_lines(told["raises"])]),
     ]
     if len(told["editions"]) > 1:
-        each = ", ".join(f"{name or 'without a name'} {readable(Fraction(x))}" for name, x in told["editions"].items())
+        each = ", ".join(
+            f"{name or 'without a name'} {readable(Fraction(x))}" for name, x in told["editions"].items()
+        )
         lines.append(
             f"  {len(told['editions'])} editions ({each}): whoever is in all of them may have lost "
             f"{readable(Fraction(told['together']))}"

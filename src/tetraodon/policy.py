@@ -318,15 +318,29 @@ def check_exempt(policy: Policy, has_ids: bool) -> None:
         )
 
 
-def check_chosen(policy: Policy, where: Mapping[str, Any] | None) -> None:
-    """Refuse rows chosen by a value that the policy holds secret: who is chosen would be public, and change along its edges."""
+def check_chosen(
+    policy: Policy, where: Mapping[str, Any] | None, ident: str | None = None, weight: str | None = None
+) -> None:
+    """Refuse rows chosen by a value that may change between neighbours. Who is chosen is public; where presence is a secret, a
+    record may come and go with its value, but one of several of a person would make place for another.
+
+    Args:
+        where: of the table, by column.
+        ident, weight: columns of ids and weights, where there are some.
+    """
+    alone = policy.presence == "secret" and ident is None
     for name, attribute in policy.domain.items():
         columns = [c for c in attribute.columns(name) if c in (where or ())]
-        if columns and policy.presence == "public" and policy.graph.project([name]).has_edges:
+        if columns and not alone and policy.graph.project([name]).has_edges:
+            instead = "" if ident is not None else ', or declare presence = "secret"'
             raise SpecificationError(
                 f"where.{columns[0]}: decides by {name!r}, a secret of this policy, which rows are there at all, and that would be "
-                'public. Filter in the query (its where is priced), or declare presence = "secret".'
+                f"public. Filter in the query (its where is priced){instead}."
             )
+    if weight in (where or ()) and policy.people.weights_change and not alone:
+        raise SpecificationError(
+            f'where.{weight}: decides by secret weights which rows are there at all; declare weights = "public", or leave it out.'
+        )
 
 
 def digest(spec: Any) -> str:

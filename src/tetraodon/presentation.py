@@ -65,6 +65,16 @@ class Presentation:
         plain = Presentation()
         return tuple(k for k in KEYS if k != "format" and getattr(self, k) != getattr(plain, k))
 
+    @property
+    def decimals(self) -> int | None:
+        """How many digits after the point numbers in whole steps need; None without a step, or where it is no decimal.
+
+        >>> Presentation(round_to=Fraction(1, 20)).decimals, Presentation(round_to=Fraction(10)).decimals
+        (2, 0)
+        """
+        told = "/" if self.round_to is None else show(self.round_to)
+        return None if "/" in told else len(told.partition(".")[2])
+
     def named(self, column: str) -> str:
         """A column's name as written."""
         return dict(self.labels).get(column, column)

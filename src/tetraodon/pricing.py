@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ from typing import Any, Protocol
 from .clustering.declared import Clustering
 from .clustering.query import KMeans
 from .domain import Domain
-from .errors import SpecificationError
+from .errors import SpecificationError, Unsupported
 from .loss import Loss
 from .marginals.asked import ask
 from .marginals.mechanism import Tables
@@ -28,6 +29,7 @@ from .table import Counts
 from .workload import resolve
 
 # Losses up to the first number are served by what is found at the second.
+MOST_RECORDS, MOST_STEPS = 2**36, 2**45
 REFERENCES = (
     (Fraction(7, 10), Fraction(1, 4)),
     (Fraction(7, 5), Fraction(1)),
@@ -127,8 +129,33 @@ def scaled(found: Sequence[Any], loss: Loss) -> list[Any]:
 def candidates(query: Query, policy: Policy, loss: Loss) -> list[Any]:
     """Every applicable way of answering a query, best first. Reads and spends nothing."""
     if is_scaled(query):
-        return scaled(found(query, policy, reference(loss)), loss)
-    return found(query, policy, loss)
+        return admitted(scaled(found(query, policy, reference(loss)), loss), policy)
+    return admitted(found(query, policy, loss), policy)
+
+
+def most_counted(policy: Policy) -> int:
+    """How many records, or steps of weight, rows are made to hold where their number is a secret: that of records is then bounded
+    by 2^36 for everybody."""
+    weight = policy.people.weight
+    return min(MOST_RECORDS * (1 if weight is None else weight.most), MOST_STEPS)
+
+
+def admitted(told: Sequence[Any], policy: Policy) -> list[Any]:
+    """The ways whose rows stay exact whatever the number of records, where that is a secret.
+
+    Raises:
+        Unsupported: none does.
+    """
+    if not policy.neighbourhood.vanishing:
+        return list(told)
+    most, kept = most_counted(policy), []
+    for way in told:
+        with suppress(Unsupported):
+            way.admit(most)
+            kept.append(way)
+    if not kept and told:
+        told[0].admit(most)
+    return kept
 
 
 def found(query: Query, policy: Policy, loss: Loss) -> list[Any]:

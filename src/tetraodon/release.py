@@ -23,6 +23,7 @@ from .loss import Loss
 from .mechanisms import Mechanism
 from .mechanisms.strategy import Strategy
 from .mechanisms.variance import Floats
+from .people import ONE_RECORD, People
 from .plans import Priced, finite, in_unit, name_of, number, unit_of
 from .presentation import Presentation, presentation_from_spec
 from .presenting import Presented, presented
@@ -52,7 +53,7 @@ class Release:
         considered: every mechanism that was priced, best first.
         charge: number of the ledger row that holds it.
         context: what the session says about data, policy and budget.
-        grain: what one counted unit stands for: the step of weights, or 1.
+        people: what one person adds to the table.
         traded: the ± under other policies along a grid of losses, where it was asked for (``traded``).
     """
 
@@ -63,10 +64,20 @@ class Release:
     considered: tuple[Priced, ...]
     charge: int
     context: Mapping[str, Any]
-    grain: Fraction = Fraction(1)
+    people: People = ONE_RECORD
     traded: Mapping[str, Any] | None = None
 
     guarantee = "proved"
+
+    @property
+    def grain(self) -> Fraction:
+        """What one counted unit stands for: the step of weights, or 1."""
+        return self.people.grain
+
+    @property
+    def records(self) -> int | None:
+        """The number of records, where it is public and they count 1 each."""
+        return None if self.people.weight is not None else self.total
 
     @property
     def query(self) -> Query:
@@ -245,7 +256,7 @@ class Release:
 
     def disclosures(self) -> list[str]:
         """What was published exactly because the policy does not hold it secret."""
-        return exact_rows(self.strategy)
+        return exact_rows(self.strategy, self.people)
 
     def present(self, **how: Any) -> Presented:
         """The published table as it is to be shown: a function of what was released, at no cost.

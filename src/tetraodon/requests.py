@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from .charges import cost_of, cost_spec
 from .clustering.released import Way
@@ -125,11 +126,13 @@ def digest_of(made: Release | RowRelease | MicrodataRelease) -> str:
     return found.hexdigest()
 
 
-def charge_of(priced: PricedRequest, policy: Policy, edition: str, reading: str = "") -> Charge:
+def charge_of(
+    priced: PricedRequest, policy: Policy, edition: str, choice: Mapping[str, Any] | None = None
+) -> Charge:
     """What the ledger is asked for.
 
     Args:
-        edition, reading: of the table.
+        edition, choice: of the table.
     """
     request, strategy = priced.request, priced.strategy
     if isinstance(strategy, RowStrategy | HybridStrategy):
@@ -139,7 +142,7 @@ def charge_of(priced: PricedRequest, policy: Policy, edition: str, reading: str 
         flag = "measured" if strategy.spent.is_zero else "row"
     else:
         cost, flag = cost_of(strategy, policy), "histogram"
-    cost |= {"reading": reading} if reading else {}
+    cost |= choice or {}
     return Charge(
         name=request.name,
         edition=edition,
@@ -151,7 +154,7 @@ def charge_of(priced: PricedRequest, policy: Policy, edition: str, reading: str 
         policy_hash=policy.hash,
         again=request.again,
         flag=flag,
-        disclosures=tuple(exact_rows(strategy)),
+        disclosures=tuple(exact_rows(strategy, policy.people)),
     )
 
 

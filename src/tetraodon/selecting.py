@@ -311,15 +311,23 @@ def conditions_spec(where: Sequence[Condition]) -> Mapping[str, Any]:
     return {c.column: c.to_spec() for c in where}
 
 
-def reading_of(id: str | None, where: Mapping[str, Any] | None, sql: str | None) -> str:
-    """Which rows are chosen before those of each person are counted, as a digest; "" for all, or where every row is a person.
+def choice_of(
+    domain: Domain, id: str | None, where: Mapping[str, Any] | None, sql: str | None
+) -> dict[str, Any]:
+    """What a charge says of the rows that were chosen before they were counted; {} where all are read.
 
-    >>> reading_of(None, {"year": ["2025"]}, None), len(reading_of("who", {"year": ["2025"]}, None))
-    ('', 64)
+    ``reading``: a digest of the choice, where another one may show other rows of the same people: what rows of a person compete to be
+    kept, or a query that says itself what the rows are.
+    ``chosen``: the attributes by whose columns rows were chosen, so that who was is public.
+
+    >>> from tetraodon import Integer
+    >>> choice_of(Domain(age=Integer(0, 9)), None, {"age": [1], "year": ["2025"]}, None)
+    {'chosen': ['age']}
     """
-    chosen = conditions_spec(conditions(where))
-    if id is None or not (chosen or sql):
-        return ""
-    return hashlib.sha256(
-        json.dumps([dict(chosen), sql], sort_keys=True, ensure_ascii=False).encode()
-    ).hexdigest()
+    told = conditions_spec(conditions(where))
+    found: dict[str, Any] = {}
+    if sql is not None or (id is not None and told):
+        text = json.dumps([dict(told), sql], sort_keys=True, ensure_ascii=False)
+        found["reading"] = hashlib.sha256(text.encode()).hexdigest()
+    chosen = [name for name, a in domain.items() if set(a.columns(name)) & set(told)]
+    return found | ({"chosen": chosen} if chosen else {})

@@ -32,7 +32,7 @@ from .microdata.strategy import priced as priced_microdata
 from .parallel import Part, parts
 from .plans import Plan, Priced
 from .policy import Policy, check_chosen, check_exempt, digest
-from .pricing import candidates, notes
+from .pricing import candidates, most_counted, notes
 from .queries import Query
 from .release import Release, published_exactly
 from .requests import (
@@ -57,10 +57,6 @@ from .zcdp import probability
 
 if TYPE_CHECKING:
     from .microdata.plan import Plan as Fitted
-
-
-MOST_COUNTED = 2**45
-"""Where the number of records is a secret, rows are made to hold up to so many of them."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class Session:
         self.table = table
         self.policy = policy = policy.with_people(table.people)
         check_exempt(policy, "id" in table.binding)
-        check_chosen(policy, table.where)
+        check_chosen(policy, table.where, table.binding.get("id"), table.binding.get("weight"))
         self.total = total_loss(epsilon, rho)
         if (delta is None) == (self.total.unit == "rho"):
             raise SpecificationError("Session.delta: goes with rho, which needs one; epsilon has none.")
@@ -255,7 +251,7 @@ class Session:
             raise error.with_traceback(None) from None
 
     def _charge(self, priced: PricedRequest) -> Charge:
-        charge = charge_of(priced, self.policy, self.table.edition, self.table.reading)
+        charge = charge_of(priced, self.policy, self.table.edition, self.table.choice)
         if isinstance(priced.strategy, RowStrategy):
             return charged_once(charge, priced.strategy, self.ledger.entries)
         return charge
@@ -282,10 +278,11 @@ class Session:
                     joints = joint_counts(self.table, p.strategy)
                     tables.append(((p.strategy.fitted(joints), joints), counts.total))
                     continue
-                p.strategy.admit(MOST_COUNTED if vanishing else counts.total)
-                if vanishing and counts.total > MOST_COUNTED:
+                most = most_counted(self.policy)
+                p.strategy.admit(most if vanishing else counts.total)
+                if vanishing and counts.total > most:
                     raise DataError(
-                        "table: more than 2^45 records, or steps of weight, are not counted. Nothing was spent."
+                        "table: more records, or steps of weight, than are counted (docs/people.md). Nothing was spent."
                     )
                 tables.append((p.strategy.tabulate(counts), counts.total))
             rows = self.ledger.charge_all(charges)
@@ -315,8 +312,9 @@ class Session:
                     continue
                 public = None if vanishing else total
                 told = answers(p.strategy, p.strategy.observe(table, public, reserve))
-                grain = self.policy.people.grain
-                releases[name] = Release(name, p.strategy, told, public, p.considered, row, context, grain)
+                releases[name] = Release(
+                    name, p.strategy, told, public, p.considered, row, context, self.policy.people
+                )
         return list(releases.values())
 
     def _check_known(self) -> None:

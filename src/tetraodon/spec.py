@@ -37,7 +37,7 @@ from .queries import Query, query_from_spec
 from .reading import listed, under
 from .requests import Request, release_loss
 from .rows.query import Rows as RowQuery
-from .selecting import reading_of
+from .selecting import choice_of
 from .session import Session
 from .spec_rows import ROW_KEYS, microdata_request, row_request, stated_loss
 from .table import Table
@@ -93,9 +93,10 @@ class Document:
         return Table(where, self.policy.domain, **told)
 
     @property
-    def reading(self) -> str:
-        """``Table.reading`` of its table, which need not be there yet."""
-        return reading_of(self.source.get("id"), self.source.get("where"), self.source.get("sql"))
+    def choice(self) -> dict[str, Any]:
+        """``Table.choice`` of its table, which need not be there yet."""
+        told = (self.source.get(key) for key in ("id", "where", "sql"))
+        return choice_of(self.policy.domain, *told)
 
     def session(self) -> Session:
         """The table under the policy, with the file's ledger."""
@@ -140,7 +141,7 @@ def load(path: Path) -> Document:
             )
             check_exempt(policy, outer["data"]["id"] is not None)
         with _in("data"):
-            check_chosen(policy, outer["data"]["where"])
+            check_chosen(policy, outer["data"]["where"], outer["data"]["id"], outer["data"]["weight"])
         compared = {name: _compared(policy, name, told) for name, told in outer["compare"].items()}
         requests: list[Request] = []
         presentations: dict[str, Presentation] = {}

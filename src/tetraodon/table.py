@@ -20,7 +20,7 @@ from .exact import Number
 from .files import suffix
 from .people import people_of
 from .reading import kind_of
-from .selecting import check_types, conditions, conditions_spec, reading_of, selected, selection_of
+from .selecting import check_types, choice_of, conditions, conditions_spec, selected, selection_of
 from .sources import open_source
 
 CHUNK = 1 << 20
@@ -306,9 +306,9 @@ class Table:
         return told | {"people": self.people.to_spec()}
 
     @property
-    def reading(self) -> str:
-        """Which rows compete to be kept of each person; "" for all."""
-        return reading_of(self._given["id"], self._given["where"], self.sql)
+    def choice(self) -> dict[str, Any]:
+        """What charges say of the rows that ``where`` and ``sql`` choose; {} for all."""
+        return choice_of(self.domain, self._given["id"], self._given["where"], self.sql)
 
     @property
     def n_rows(self) -> int:

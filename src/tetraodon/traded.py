@@ -28,7 +28,32 @@ WORDS = ("cdf", "ranges", "quantiles", "sum", "mean")
 # 24 preferred numbers a decade: each about a tenth above the one before.
 DECADE = tuple(
     Fraction(tenths, 10)
-    for tenths in (10, 11, 12, 13, 15, 16, 18, 20, 22, 24, 27, 30, 33, 36, 39, 43, 47, 51, 56, 62, 68, 75, 82, 91)
+    for tenths in (
+        10,
+        11,
+        12,
+        13,
+        15,
+        16,
+        18,
+        20,
+        22,
+        24,
+        27,
+        30,
+        33,
+        36,
+        39,
+        43,
+        47,
+        51,
+        56,
+        62,
+        68,
+        75,
+        82,
+        91,
+    )
 )
 BELOW, ABOVE = Fraction(1, 20), 20
 FACTORS = (Fraction(10), Fraction(1, 10), Fraction(2), Fraction(1, 2))

@@ -60,6 +60,7 @@ class Group:
         told: published texts of the values where those are labels (quantiles of cells wider than one value).
         hidden: which numbers were suppressed; they stand as 0. None where none were.
         is_total: whether it is the total of other groups.
+        decimals: how many all of them are shown with, where they were rounded to a step.
     """
 
     label: str
@@ -69,6 +70,7 @@ class Group:
     told: tuple[str, ...] | None = None
     hidden: NDArray[np.bool_] | None = None
     is_total: bool = False
+    decimals: int | None = None
 
     @property
     def reach(self) -> Floats:
@@ -149,6 +151,7 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
             None if texts is None else tuple(short(t, LONGEST) for t in texts[i * size : (i + 1) * size]),
             hidden[i].astype(bool) if hidden[i].any() else None,
             is_total[i],
+            entry.presentation.decimals,
         )
         for i, label in enumerate(_products([headings(entry.called(n), coded[n][1], domain.get(n, {})) for n in groups]))
     )

@@ -257,7 +257,7 @@ def _on_lines(seen: View, is_compact: bool) -> tuple[Axis, tuple[Group, ...], st
     )
     told = None if groups[0].told is None else tuple(g.told[0] for g in groups if g.told is not None)
     hidden = np.array([g.hidden is not None and bool(g.hidden[0]) for g in groups])
-    one = Group("", value, lower, upper, told, hidden if hidden.any() else None)
+    one = Group("", value, lower, upper, told, hidden if hidden.any() else None, False, groups[0].decimals)
     return Axis(seen.by, "", labels, len(labels), False), (one,), note
 
 

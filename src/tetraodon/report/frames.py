@@ -17,7 +17,7 @@ import numpy as np
 from ..presenting import SUPPRESSED
 from .answers import Axis, Floats, Group, View
 from .svg import COLOURS, MUTED, distinct
-from .words import listed, rounded, short
+from .words import listed, minus, rounded, short
 
 WIDTH = 460
 HEIGHT = 190
@@ -73,6 +73,8 @@ def longest(seen: View) -> tuple[View, str]:
             g.upper[kept],
             None if g.told is None else tuple(g.told[i] for i in kept),
             None if g.hidden is None else g.hidden[kept],
+            g.is_total,
+            g.decimals,
         )
         for g in seen.groups
     )
@@ -129,11 +131,13 @@ def typical(groups: Sequence[Group]) -> float:
 
 
 def shown(group: Group, at: int, half: float) -> str:
-    """One published number, rounded by an error of ``half`` unless it is exact."""
+    """One published number, rounded by an error of ``half`` unless it is exact or was rounded already."""
     if group.hidden is not None and group.hidden[at]:
         return SUPPRESSED
     if group.told is not None:
         return group.told[at]
+    if group.decimals is not None:
+        return minus(f"{float(group.value[at]) + 0.0:,.{group.decimals}f}")
     return rounded(float(group.value[at]), half if group.reach[at] > 0 else 0.0)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import OutputError, SpecificationError
 from ..loss import UNITS, Loss, Unit
+from ..sensitivity.persons import PRESENCE
 from .document import File
 from .keys import amount, mapping, text
 
@@ -84,7 +85,7 @@ def witness_of(spec: Any, where: str) -> tuple[Mapping[str, str], Mapping[str, s
     if spec is None:
         return None
     fits = isinstance(spec, Sequence) and len(spec) == 2 and all(isinstance(end, Mapping) for end in spec)
-    if not fits or set(spec[0]) != set(spec[1]):
+    if not fits or (set(spec[0]) != set(spec[1]) and set(spec[1]) != {PRESENCE}):
         raise SpecificationError(f"{where}: two values of the same attributes.")
     first, second = ({name: text(end, name, where) for name in end} for end in spec)
     return first, second

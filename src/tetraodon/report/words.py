@@ -12,6 +12,7 @@ from typing import Any
 
 from ..exact import show
 from ..plans import number
+from ..sensitivity.persons import PRESENCE
 from .document import Entry
 
 # Control characters, lone surrogates, and marks that reorder or hide what surrounds them.
@@ -242,8 +243,13 @@ def edge(witness: tuple[Mapping[str, str], Mapping[str, str]]) -> str:
 
     >>> edge(({"sex": "Male", "loss": "4"}, {"sex": "Male", "loss": "104"}))
     'a record with loss 104 instead of 4 (and sex Male in both)'
+    >>> edge(({"loss": "4"}, {"presence": "not in the table"}))
+    'a record with loss 4 that is there or is not'
     """
     first, second = witness
+    if set(second) == {PRESENCE} != set(first):
+        told = listed([f"{n} {short(v, 40)}" for n, v in first.items()], 12)
+        return clean(f"a record with {told} that is there or is not")
     moved = [n for n in first if first[n] != second[n]]
     same = [f"{n} {short(first[n], 40)}" for n in first if first[n] == second[n]]
     told = listed([f"{n} {short(second[n], 40)} instead of {short(first[n], 40)}" for n in moved], 12)
