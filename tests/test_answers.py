@@ -278,7 +278,11 @@ def test_post_processing_takes_noisy_values_only() -> None:
         "strategy": "Strategy | MarginalStrategy | Way",
         "noisy": "Noisy",
     }
-    assert set(Noisy.__dataclass_fields__) == {"values", "total", "blocks"}  # the last two where they are public
+    assert set(Noisy.__dataclass_fields__) == {
+        "values",
+        "total",
+        "blocks",
+    }  # the last two where they are public
     source = inspect.getsource(module)
     for private in ("Counts", "Table", "counts(", "tabulate", "_apply", "observe(", "session", "reserve"):
         assert private not in source, private

@@ -788,7 +788,9 @@ def test_a_policy_that_holds_secret_what_rows_were_chosen_by_cannot_follow(tmp_p
     domain = td.Domain(age=td.Integer(0, 5), reg=td.Categorical(["n", "s"]))
     rows, ledger = {"age": [1, 2, 3], "reg": ["n", "s", "s"]}, tmp_path / "t.ledger"
     south = td.Table(rows, domain, name="t", where={"reg": ["s"]})
-    td.Session(south, td.Policy(domain, td.Within(1, on="age")), epsilon=99, ledger=ledger).release(td.CDF("age"), epsilon=1)
+    td.Session(south, td.Policy(domain, td.Within(1, on="age")), epsilon=99, ledger=ledger).release(
+        td.CDF("age"), epsilon=1
+    )
     with pytest.raises(PolicyError, match="its rows were chosen by 'reg'"):
         td.Session(td.Table(rows, domain, name="t"), td.Policy(domain, td.Full()), epsilon=99, ledger=ledger)
 
@@ -805,10 +807,10 @@ def test_rows_are_not_chosen_by_what_may_change() -> None:
         td.Session(td.Table(rows, domain, **told), policy, epsilon=1)
 
     for presence, told in (("public", {}), ("public", ids), ("secret", ids)):
-        with pytest.raises(SpecificationError, match="where.age: decides by 'age'"):
+        with pytest.raises(SpecificationError, match=r"where\.age: decides by 'age'"):
             opened(presence, where=age, **told)
     opened("secret", where=age)  # a record comes or goes with its age, which is an edge
     for presence in ("public", "secret"):
-        with pytest.raises(SpecificationError, match="where.w: decides by secret weights"):
+        with pytest.raises(SpecificationError, match=r"where\.w: decides by secret weights"):
             opened(presence, where={"w": [1]}, **ids, **weights)
         opened(presence, where={"w": [1]}, **ids, **weights, weights="public")

@@ -212,7 +212,10 @@ def test_nothing_but_centroids_and_sizes_is_released(mechanism):
     shown = {"values", "lower", "upper", "centroids", "names"}
     assert set(vars(found)) == shown | {"prefix", "raw_prefix", "estimate", "span", "ends"}
     assert found.prefix is None and found.raw_prefix is None and found.estimate is None
-    assert found.span == (0.0, float(data().total))  # the number of records, which is public; ends are intervals of sizes
+    assert found.span == (
+        0.0,
+        float(data().total),
+    )  # the number of records, which is public; ends are intervals of sizes
 
 
 def test_values_beyond_the_bounds_are_their_nearest_cells():

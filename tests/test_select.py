@@ -264,7 +264,7 @@ def test_rule_12_selection_takes_declarations_only() -> None:
         | set(Strategy.__dataclass_fields__)
     )
     assert fields == {"resolved", "hood", "loss", "graph", "classes", "records", "query", "domain", "groups", "axis", "filters", "workload",
-                      "mechanism", "forest", "parts", "move"}  # fmt: skip
+                      "mechanism", "forest", "parts", "move", "people", "rows_vanish", "exempt"}  # fmt: skip
 
 
 def test_rule_12_a_plan_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tetraodon as td
+from tetraodon.errors import SpecificationError
 
 ROWS = td.Rows(["age"], channel={"kind": "randomised-response"})
 DOMAIN = td.Domain(age=td.Integer(0, 3), region=td.Categorical(["n", "s"]))
@@ -98,3 +99,35 @@ def test_several_rows_of_a_person_may_change_in_another_attribute_in_every_editi
         session = td.Session(table, policy, epsilon=9, ledger=tmp_path / "l.ledger")
         session.release(query, epsilon=1)
         assert session.ledger.spent == spent
+
+
+def test_two_queries_may_put_one_record_into_two_cells(tmp_path: Path) -> None:
+    """``sql`` says itself what a row is, so releases through two of them add up, though each filters another region."""
+    import duckdb
+
+    file = tmp_path / "a.duckdb"
+    with duckdb.connect(str(file)) as held:
+        held.execute("create table t as select 3 as age, 'n' as home, 's' as work")
+    domain = td.Domain(age=td.Integer(0, 9), reg=td.Categorical(["n", "s"]))
+    policy, ledger = td.Policy(domain, td.Within(1, on="age")), tmp_path / "a.ledger"
+    for column, reg in (("home", "n"), ("work", "s")):
+        sql = f"select age, {column} as reg from t"
+        session = td.Session(
+            td.Table(f"duckdb://{file}", domain, name="a", sql=sql), policy, epsilon=9, ledger=ledger
+        )
+        session.release(td.Histogram("age", where={"reg": [reg]}), epsilon=1, name=column)
+    assert session.ledger.spent == 2
+    hidden = "select * from query('select age, home as reg from t where random() < 0.5')"
+    with pytest.raises(SpecificationError, match="sql: exactly one SELECT"):
+        td.Table(f"duckdb://{file}", domain, sql=hidden)
+
+
+def test_sums_of_weights_are_not_called_numbers_of_records(tmp_path: Path) -> None:
+    domain = td.Domain(age=td.Integer(0, 9), reg=td.Categorical(["n", "s"]))
+    rows = {"age": [3, 4], "reg": ["n", "s"], "w": [7, 5]}
+    table = td.Table(rows, domain, weight="w", weight_bounds=(0, 9), weights="public")
+    made = td.Session(table, td.Policy(domain, td.Within(1, on="age")), epsilon=9).release(
+        td.CDF("age", by="reg"), epsilon=1
+    )
+    assert made.disclosures() == ["the sum of weights for every reg"] and made.records is None
+    assert json.loads(made.save(tmp_path).read_text())["data"]["records"] is None

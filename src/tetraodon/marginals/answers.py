@@ -78,7 +78,13 @@ def table_answers(strategy: MarginalStrategy, noisy: Noisy) -> TableAnswers:
         np.concatenate([tables[t][i].ravel() for t in asked.tables])[None, :] for i in range(3)
     )
     return TableAnswers(
-        values, lower, upper, span=(0.0, total), ends=_ends(tuple(found.values())), linear=linear, tables=tables
+        values,
+        lower,
+        upper,
+        span=(0.0, total),
+        ends=_ends(tuple(found.values())),
+        linear=linear,
+        tables=tables,
     )
 
 

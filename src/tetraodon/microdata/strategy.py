@@ -202,7 +202,9 @@ def priced(query: Hybrid, policy: Policy, guarantee: str = "measured") -> Hybrid
     """
     check_unproved(guarantee, False)
     if policy.presence == "secret":
-        raise PolicyError("hybrid: every row leaves, so that all would see who is there, which this policy holds secret.")
+        raise PolicyError(
+            "hybrid: every row leaves, so that all would see who is there, which this policy holds secret."
+        )
     if not policy.people.is_plain:
         raise SpecificationError(
             "hybrid: one row of weight 1 for each person; its tests of rows are tests of people. Leave data.id and data.weight out, "

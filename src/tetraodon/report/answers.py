@@ -153,7 +153,9 @@ def laid_out(entry: Entry, columns: Mapping[str, Any], domain: Mapping[str, Mapp
             is_total[i],
             entry.presentation.decimals,
         )
-        for i, label in enumerate(_products([headings(entry.called(n), coded[n][1], domain.get(n, {})) for n in groups]))
+        for i, label in enumerate(
+            _products([headings(entry.called(n), coded[n][1], domain.get(n, {})) for n in groups])
+        )
     )
     if axis_name is not None:
         axis = axis_of(axis_name, coded[axis_name][1], domain.get(axis_name, {}))

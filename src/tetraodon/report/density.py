@@ -114,7 +114,9 @@ def field_of(domain: Domain) -> Field | None:
         place = parts[0][1]
         sides = place.sides
         is_map = place.metric == "local"
-        titles = ("latitude", "longitude") if is_map else (_title(place.first, place), _title(place.second, place))
+        titles = (
+            ("latitude", "longitude") if is_map else (_title(place.first, place), _title(place.second, place))
+        )
         lengths = (float(place.lengths[0]), float(place.lengths[1]))
         found = Field(
             place.shape, (float(sides[0].low), float(sides[1].low)), (float(sides[0].width), float(sides[1].width)),

@@ -369,8 +369,12 @@ def _check_people(query: Rows, policy: Policy) -> None:
     """
     people = policy.people
     if policy.presence == "secret" or people.row_counts == "secret":
-        what = "that somebody is in the table" if policy.presence == "secret" else "how many rows a person has"
-        raise PolicyError(f"rows: every row leaves, so that all would see {what}, which this policy holds secret.")
+        what = (
+            "that somebody is in the table" if policy.presence == "secret" else "how many rows a person has"
+        )
+        raise PolicyError(
+            f"rows: every row leaves, so that all would see {what}, which this policy holds secret."
+        )
     if not people.has_key:
         raise PolicyError(
             "rows: without data.keep_by any kept row may become any other one, which no channel hides; declare keep_by."
