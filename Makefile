@@ -46,6 +46,7 @@ format: $(VENV)/.tested
 bench: $(VENV)/.tested
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/cdf.py
+	$(BIN)/python benchmarks/frontier.py
 	$(BIN)/python -m benchmarks.blowfish.figure2
 	$(BIN)/python -m benchmarks.blowfish.pairs
 	$(BIN)/python benchmarks/counts.py

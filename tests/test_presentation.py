@@ -29,6 +29,7 @@ from tetraodon.margins import published
 from tetraodon.mechanisms import Hierarchical, Identity, Ordered
 from tetraodon.mechanisms.coverage import COVERAGE, NORMAL, WIDEST, jump, widest
 from tetraodon.mechanisms.parts import Noisy
+from tetraodon.people import People, Weight
 from tetraodon.planning import run, written_rows
 from tetraodon.presentation import Presentation, presentation_from_spec
 from tetraodon.presenting import ALL, Block, Presented, Published, nearest, numbers, outward, presented
@@ -594,7 +595,9 @@ def test_weights_and_secret_totals_are_shown_in_their_own_unit(tmp_path: Path) -
     table, domain = sold(tmp_path)
     session = td.Session(table, td.Policy(domain, SECRETS), epsilon=10)
     release = session.release(td.Histogram("region", "sex"), epsilon=5)
-    heavy = replace(release, grain=Fraction(1, 4), total=None)
+    heavy = replace(
+        release, people=People(weight=Weight(Fraction(0), Fraction(1), Fraction(1, 4), "public")), total=None
+    )
     one, quarter = (r.present(totals=["region", "sex"], interval="0.9").columns for r in (release, heavy))
     for name in ("value", "lower", "upper"):
         assert quarter[name] == pytest.approx(one[name] / 4, abs=2e-6 * 6)

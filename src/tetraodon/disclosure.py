@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .mechanisms.blocks import DisclosedBlocks
 from .mechanisms.parts import Part
 from .mechanisms.strategy import Strategy
 from .people import ONE_RECORD, People
-from .phrases import bins_text
+from .phrases import bins_text, every
 from .queries import Query
 from .workload import Resolved, Rows
 
@@ -40,8 +39,10 @@ def _exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | Hybr
     if not isinstance(strategy, Strategy):
         return strategy.disclosed()
     resolved = strategy.resolved
-    groups = ", ".join(g.name for g in resolved.groups)
-    tail = filter_text(resolved.query) + (f" for every {groups}" if groups else "") + _bins(resolved.query)
+    bins = resolved.query.to_spec().get("bins", {})
+    groups = every([g.name for g in resolved.groups], bins)
+    along = {n: b for n, b in bins.items() if resolved.axis is not None and n == resolved.axis.name}
+    tail = filter_text(resolved.query) + (f" for every {groups}" if groups else "") + bins_text(along)
     lines = []
     for part in strategy.parts:
         if not part.exact.any():
@@ -60,16 +61,13 @@ def _exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | Hybr
 
 def _of_blocks(resolved: Resolved, blocks: DisclosedBlocks) -> str:
     """Totals over several groups: of every value of some attributes, or of blocks of them."""
-    every = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
-    kinds = {g.name: len(f) for g, f in zip(every, blocks.factors, strict=True)}
+    split = [*resolved.groups, *([resolved.axis] if resolved.axis is not None else [])]
+    kinds = {g.name: len(f) for g, f in zip(split, blocks.factors, strict=True)}
     names = [n for n in resolved.domain.names if kinds.get(n, 1) > 1]
-    kept = filter_text(resolved.query)
-    if all(kinds[g.name] in (1, g.size) for g in every):
-        return f"the number of records{kept} for every {', '.join(names)}{_bins(resolved.query, names)}"
-    return (
-        f"the number of records{kept} in every one of the {blocks.count} blocks of {', '.join(names)} that the policy discloses"
-        f"{_bins(resolved.query, names)}"
-    )
+    kept, told = filter_text(resolved.query), every(names, resolved.query.to_spec().get("bins", {}))
+    if all(kinds[g.name] in (1, g.size) for g in split):
+        return f"the number of records{kept} for every {told}"
+    return f"the number of records{kept} in every one of the {blocks.count} blocks of {told} that the policy discloses"
 
 
 def _is_total(strategy: Strategy, part: Part) -> bool:
@@ -91,12 +89,6 @@ def _what(resolved: Resolved, strategy: Strategy, part: Part) -> str:
     if part.name == "chain":
         return f"{count} of {len(part.exact)} cumulative counts along {along}"
     return f"{count} counts of cells or ranges of {along}"
-
-
-def _bins(query: Query, names: Sequence[str] | None = None) -> str:
-    """The bins of a query, or of some of its attributes, in words."""
-    told = {n: b for n, b in query.to_spec().get("bins", {}).items() if names is None or n in names}
-    return bins_text(told)
 
 
 def filter_text(query: Query) -> str:

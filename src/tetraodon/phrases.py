@@ -90,6 +90,15 @@ def bins_text(told: Mapping[str, Any]) -> str:
     return "".join(f", {name} in {_bin(value)}" for name, value in told.items())
 
 
+def every(names: Sequence[str], bins: Mapping[str, Any]) -> str:
+    """Attributes that a table is split by, each with its bins.
+
+    >>> every(["origin", "sex"], {"origin": 4})
+    'origin (bins of 4), sex'
+    """
+    return ", ".join(f"{name} ({_bin(bins[name])})" if name in bins else name for name in names)
+
+
 def _bin(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"the groups {', '.join(map(str, value))}"

@@ -198,7 +198,7 @@ def neighbours_of(policy: Policy, name: str, factors: Iterable[Fraction]) -> dic
             made = policy.under(secrets)
         except SpecificationError:
             continue
-        told[f"within {show(theta)} {attribute.unit or ''}".strip()] = made
+        told[f"within {int(theta):,} {attribute.unit or ''}".strip()] = made
     return told
 
 
@@ -210,13 +210,14 @@ def _measures(graph: Within, name: str, policy: Policy) -> bool:
 
 
 def _distances(graph: Within, attribute: Attribute, factors: Iterable[Fraction]) -> Sequence[Fraction]:
-    """The multiples of a distance that are whole numbers of steps and leave something apart."""
+    """The multiples of a distance that are whole numbers of steps and leave something apart, the widest first."""
     if not isinstance(attribute, Integer):
         return ()
     theta, step = measured(graph.theta, attribute.unit, "Within"), Fraction(attribute.step)
     spread = step * (attribute.n_values - 1)
     asked = (theta * f for f in factors)
-    return [t for t in dict.fromkeys(asked) if (t / step).denominator == 1 and 0 < t < spread and t != theta]
+    kept = {t for t in asked if (t / step).denominator == 1 and 0 < t < spread and t != theta}
+    return sorted(kept, reverse=True)
 
 
 def _in_full(policy: Policy) -> Secrets | None:

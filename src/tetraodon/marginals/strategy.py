@@ -29,7 +29,7 @@ from ..mechanisms.coverage import COVERAGE, widest
 from ..mechanisms.parts import Noisy
 from ..mechanisms.strategy import LARGEST_SUM, LEAST_VARIANCE
 from ..mechanisms.variance import Floats
-from ..phrases import bins_text
+from ..phrases import every
 from ..sensitivity import Move, Neighbourhood, Sensitivity, Term, stacked
 from .asked import Asked
 from .mechanism import Tables
@@ -355,6 +355,5 @@ def _in_words(asked: Asked, table: Axes) -> str:
     return (
         "the number of records"
         + (f" with {', '.join(kept)}" if kept else "")
-        + (f" for every {', '.join(names)}" if names else "")
-        + bins_text(bins)
+        + (f" for every {every(names, bins)}" if names else "")
     )

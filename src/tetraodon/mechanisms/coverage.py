@@ -19,7 +19,7 @@ WIDEST = -math.log(0.05) / math.sqrt(2)
 NORMAL = 1.959964
 """The same for sums of Gaussian draws."""
 JUMP = 0.51
-"""The 95 % interval of one discrete draw exceeds ``WIDEST``·σ by at most this (it is a whole number); times its weight."""
+"""The 95 % interval of one discrete Laplace draw exceeds ``WIDEST``·σ by at most this (it is a whole number); times its weight."""
 BETWEEN = 0.003
 LEAST, MOST = Fraction(1, 2), Fraction(999, 1000)
 
@@ -41,9 +41,9 @@ def jump(coverage: Fraction, is_gaussian: bool) -> float:
 
     The worst draw is one that is barely not 0 with probability 1 − c: it needs 1, and its σ is the root of that.
 
-    >>> jump(COVERAGE, False), round(jump(Fraction(999, 1000), False), 3)
-    (0.51, 0.846)
+    >>> jump(COVERAGE, False), round(jump(COVERAGE, True), 3), round(jump(Fraction(999, 1000), False), 3)
+    (0.51, 0.562, 0.846)
     """
-    if coverage == COVERAGE:
+    if coverage == COVERAGE and not is_gaussian:
         return JUMP
     return max(JUMP, 1 - widest(coverage, is_gaussian) * math.sqrt(float(1 - coverage)))
