@@ -407,7 +407,7 @@ def test_what_went_out_exactly_is_refused_where_a_person_can_change_it(data: Any
     charge = Charge("x", "", none, asked.query().to_spec(), {}, "", cost, open_.hash)
     matrix = np.array(matrix_of(asked, plain.domain)).astype(np.int64)
     if (moved(policy) @ matrix.T).any():
-        with pytest.raises(PolicyError, match="exactly|number of records went out"):
+        with pytest.raises(PolicyError, match=r"exactly|number of records went out"):
             loss_under(policy, [charge], declared={open_.hash: open_})
     elif attained(oracle.declared(people, policy.presence)):
         assert loss_under(policy, [charge], declared={open_.hash: open_}).value == 0
