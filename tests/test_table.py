@@ -427,8 +427,8 @@ def test_an_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
         raise ModuleNotFoundError(url)
 
     monkeypatch.setattr(ibis, "connect", absent)
-    with pytest.raises(Unsupported, match=r"postgres: install ibis-framework\[postgres\]") as caught:
-        Table("postgres://user:password@host/base", DOMAIN, table="people")
+    with pytest.raises(Unsupported, match=r"mysql: install ibis-framework\[mysql\]") as caught:
+        Table("mysql://user:password@host/base", DOMAIN, table="people")
     assert "password" not in str(caught.value)
 
 
@@ -479,14 +479,16 @@ def test_duckdb_schemas_views_and_collations(tmp_path: Path) -> None:
         assert counted(counts) == {0 * 3 + 1: 1, 1 * 3 + 0: 1, 2 * 3 + 2: 1}
 
 
-def test_an_engine_without_column_types_is_refused_by_name(tmp_path: Path) -> None:
+def test_an_ibis_table_of_sqlite_is_refused_by_name(tmp_path: Path) -> None:
     """Text in an INTEGER column of SQLite sorts above every number, so it would land in the top cell."""
     with sqlite3.connect(tmp_path / "x.db") as connection:
         connection.execute("CREATE TABLE people (age INTEGER)")
         connection.execute("INSERT INTO people VALUES ('abc')")
     connection.close()
-    with pytest.raises(Unsupported, match="sqlite is not available"):
-        Table(f"sqlite://{tmp_path}/x.db", Domain(age=Integer(0, 9)), table="people")
+    opened = ibis.sqlite.connect(tmp_path / "x.db")
+    with pytest.raises(Unsupported, match="give the URL of the SQLite file"):
+        Table(opened.table("people"), Domain(age=Integer(0, 9)))
+    opened.disconnect()
 
 
 def test_what_an_engine_spills_is_private_and_removed() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from . import postgres
 from .attributes import Categorical, Numeric, Point
 from .cellular import Cells
 from .domain import Domain
@@ -35,7 +36,7 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
     """
     refused, held = False, 0
     with source.opened() as (backend, table):
-        codes = sealed(source.where, "planning", _coded, source, table, domain, null)
+        codes = sealed(source.where, "planning", coded, source, table, domain, null)
         if source.embedded and domain.size <= DENSE:
             tally = np.zeros(domain.size, dtype=np.int64)
             for batch in _batches(source.where, backend, codes):
@@ -57,10 +58,10 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
                     break
                 yield sealed(source.where, "reading", _whole, batch)
     if refused:
-        raise _refusal(source, domain, null)
+        raise refusal(source, domain, null)
 
 
-def _coded(
+def coded(
     source: Source, table: Any, domain: Domain, null: Sequence[str], carried: Sequence[str] = ()
 ) -> Any:
     """``encoded``, with null for the code of a row with a flaw, and what a row counts where that is not 1."""
@@ -139,7 +140,7 @@ def streamed(
                 flawed = ["flaw"] if source.flaws else []
                 rows = table[list(dict.fromkeys([*columns, *carried, *flawed]))]
             else:
-                rows = _coded(source, table, domain, null, carried)
+                rows = coded(source, table, domain, null, carried)
             rows = rows if who is None else rows.mutate(id=rows[who].cast("string"))
             return rows.order_by("place") if source.is_placed else rows
 
@@ -158,7 +159,7 @@ def streamed(
             none = False
             yield Batch(cells, tuple(batch.column(c) for c in places), ids)
     if refused:
-        raise _refusal(source, domain, null)
+        raise refusal(source, domain, null)
     if unnamed:
         raise DataError(
             f"{source.where}: column {ident!r} holds a null; every row needs the id of its person."
@@ -246,7 +247,9 @@ def _columns(source: Source, domain: Domain) -> list[str]:
 
 
 def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
-    reader = sealed(where, "reading", lambda: iter(backend.to_pyarrow_batches(rows, chunk_size=BATCH)))
+    # The driver of PostgreSQL makes Python values of a batch.
+    size = BATCH if backend.name != "postgres" else postgres.BATCH
+    reader = sealed(where, "reading", lambda: iter(backend.to_pyarrow_batches(rows, chunk_size=size)))
     while (batch := sealed(where, "reading", next, reader, None)) is not None:
         yield batch
 
@@ -259,7 +262,7 @@ def _first_flaw(source: Source) -> DataError | None:
     return None if first is None else DataError(source.flaws[first])
 
 
-def _refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
+def refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
     """Names the first flaw of the rows, or else the first attribute that meets a value it declared not to exist."""
     flaw = _first_flaw(source)
     if flaw is not None:

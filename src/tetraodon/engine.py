@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from . import postgres
 from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric, Point
 from .domain import Domain
 from .errors import Unsupported
@@ -50,6 +51,9 @@ def as_number(column: Any) -> Any:
     kind = kind_of(column.type())
     if kind == "text":
         backend = column.get_backend()
+        if backend.name == "postgres":  # its casts raise errors where a text is no double
+            number = ibis.cases((postgres.matches(column, _NUMBER), column), else_=ibis.null("string"))
+            return ibis.cases((number.notnull(), postgres.number_of_text(number)), else_=ibis.null("float64"))
         if not all(backend.has_operation(o) for o in (ops.TryCast, ops.RegexSearch)):
             raise Unsupported(
                 f"source: {backend.name} cannot read numbers from text; convert the column in the source."
@@ -165,7 +169,8 @@ def _floor_divide(part: Any, gap: int, largest: int) -> Any:
     if largest < MAX_EXACT:
         return quotient
     rest = part - quotient * gap
-    return quotient + (rest >= gap).cast("int64") - (rest < 0).cast("int64")
+    # Not every engine casts truth values to bigint.
+    return quotient + (rest >= gap).ifelse(1, 0) - (rest < 0).ifelse(1, 0)
 
 
 def _whole_number_cells(attribute: Integer, number: Any) -> Any:
@@ -397,23 +402,34 @@ def _integer_code(table: Any, domain: Domain) -> Any:
 def _with_cell(table: Any, i: int, attribute: Scalar) -> Any:
     """The table with one more column, ``cell<i>``."""
     import ibis
-    import pyarrow as pa
 
     column = table[f"v{i}"]
     number, helper = (table[c] if (c := f"{x}{i}") in table.columns else None for x in "nh")
     if not isinstance(attribute, Categorical):
         return table.mutate(**{f"cell{i}": _number_cells(attribute, column, number, helper)})
     pairs = _pairs(attribute, column)
+    if table.get_backend().name == "postgres":  # its texts hold no NUL
+        pairs = [(v, cell) for v, cell in pairs if not (isinstance(v, str) and "\0" in v)]
     if not _joined(pairs):
         return table.mutate(**{f"cell{i}": _compared(attribute, column, helper, pairs)})
     key = column if helper is None else helper
-    keys, cells = zip(*pairs, strict=True)
-    keyed = {f"key{i}": pa.array(keys, key.type().to_pyarrow()), f"found{i}": pa.array(cells, pa.int64())}
-    listed = ibis.memtable(pa.table(keyed))
+    listed = _listed(table.get_backend(), i, key.type(), pairs)
     table = table.left_join(listed, key == listed[f"key{i}"])
     return table.mutate(
         **{f"cell{i}": ibis.coalesce(table[f"found{i}"], _unlisted(attribute, table[f"v{i}"]))}
     )
+
+
+def _listed(backend: Any, i: int, kind: Any, pairs: Sequence[tuple[Any, int]]) -> Any:
+    """A table of categories, ``key<i>``, and their cells, ``found<i>``."""
+    import ibis
+    import pyarrow as pa
+
+    keys, cells = zip(*pairs, strict=True)
+    if backend.name == "postgres":
+        return postgres.listed(backend, {f"key{i}": (kind, keys), f"found{i}": ("int64", cells)})
+    keyed = {f"key{i}": pa.array(keys, kind.to_pyarrow()), f"found{i}": pa.array(cells, pa.int64())}
+    return ibis.memtable(pa.table(keyed))
 
 
 def without(column: Any, null: Sequence[str]) -> Any:

@@ -53,6 +53,7 @@ class Source:
         flaws: what the table is refused for where a row's column ``flaw`` is not null but a place in this list.
         is_weighted: whether connections show how much a row counts, as ``steps``.
         is_placed: whether they show where it stands, as ``place``.
+        is_spread: whether rows are drawn where they lie, by the workers of an engine (``spark_rows``), not in this process.
     """
 
     where: str
@@ -63,6 +64,7 @@ class Source:
     flaws: tuple[str, ...] = ()
     is_weighted: bool = False
     is_placed: bool = False
+    is_spread: bool = False
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Any, Any]]:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from . import postgres
 from .attributes import MAX_EXACT, Categorical, Numeric
 from .counting import check_ids
 from .domain import Domain
@@ -288,12 +289,14 @@ def _bounded(source: Source, selection: Selection, rows: Any, wrong: Sequence[tu
         window = ibis.window(group_by="person", order_by=order)
         rows = rows.mutate(turn=ibis.row_number().over(window))
     else:
-        if not rows.get_backend().has_operation(ops.HexDigest):
+        backend = rows.get_backend()
+        if backend.name != "postgres" and not backend.has_operation(ops.HexDigest):
             raise Unsupported(
-                f"keep_by: {rows.get_backend().name} cannot compute SHA-256; choose the rows of a person in the source."
+                f"keep_by: {backend.name} cannot compute SHA-256; choose the rows of a person in the source."
             )
         key = column(selection.key).cast("string")
-        mark = (ibis.literal(f"{selection.salt}:") + rows.person + ":" + key).hexdigest("sha256")
+        told = ibis.literal(f"{selection.salt}:") + rows.person + ":" + key
+        mark = postgres.sha256_of(told) if backend.name == "postgres" else told.hexdigest("sha256")
         rows = rows.mutate(flaw=ibis.cases(*found[:1], (key.isnull(), NO_KEY), *found[1:]), mark=mark)
         window = ibis.window(group_by="person", order_by="mark")
         rows = rows.mutate(turn=ibis.row_number().over(window), rank=ibis.rank().over(window))

@@ -35,7 +35,12 @@ SCHEMES = {
     "snowflake": "snowflake", "trino": "trino",
 }  # fmt: skip
 
-SQLITE = "source: sqlite is not available in this version (its columns hold values of any type); export the table to parquet or CSV."
+SQLITE = "source: give the URL of the SQLite file, sqlite://people.db, not an Ibis table of it (its columns hold values of any type)."
+
+# Functions that run a text as a query, which nobody has looked at, or draw at random under a name that a parser does not know.
+HIDDEN = (
+    "query", "query_table", "query_to_xml", "query_to_xml_and_xmlschema", "dblink", "random_normal", "randomblob",
+)  # fmt: skip
 
 
 def open_source(
@@ -81,10 +86,24 @@ def open_source(
         return _from_frame("table", list(frame.schema.names), lambda i: frame.column(i), wanted)
     if "ibis.Table" in kinds:
         return _from_ibis(frame, wanted)
+    if is_spark_frame(source):
+        from .spark import from_frame
+
+        return from_frame(frame, wanted)
     raise Unsupported(
-        f"source: a path, a URL, a pandas, polars or pyarrow frame, a dict of columns or an Ibis table, "
+        f"source: a path, a URL, a pandas, polars, pyarrow or Spark frame, a dict of columns or an Ibis table, "
         f"not {type(source).__name__}."
     )
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether a source is a Spark DataFrame, by the names of its classes, so that nothing is imported.
+
+    >>> is_spark_frame({"age": [1]})
+    False
+    """
+    kinds = [(c.__module__, c.__name__) for c in type(source).__mro__]
+    return any(name == "DataFrame" and module.startswith("pyspark.sql.") for module, name in kinds)
 
 
 def _from_frame(
@@ -116,7 +135,7 @@ def arrow_column(values: Any, where: str, name: str) -> Any:
     home = type(values).__module__.partition(".")[0]
     if home == "polars":
         if str(values.dtype) in ("Object", "Int128", "UInt128"):
-            return _texts(values.to_list())
+            return texts(values.to_list())
         values = values.to_arrow()
     elif home == "pandas":
         if hasattr(values.dtype, "categories"):
@@ -135,7 +154,7 @@ def arrow_column(values: Any, where: str, name: str) -> Any:
                 raise DataError(
                     f"{where}: column {name!r} is {values.dtype.name}; give it as numbers or text."
                 )
-            return _texts(values.tolist())
+            return texts(values.tolist())
         if values.dtype.kind == "f" and values.dtype.itemsize not in (4, 8):
             values = values.astype(np.float32 if values.dtype.itemsize == 2 else np.float64)
         values = pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
@@ -144,21 +163,22 @@ def arrow_column(values: Any, where: str, name: str) -> Any:
             raise DataError(
                 f"{where}: column {name!r} must be a list or an array, not {type(values).__name__}."
             )
-        return _texts(values)
+        return texts(values)
     kind = readable(values.type, where, name)
     if pa.types.is_dictionary(values.type) and (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return values
     return values.cast(kind)
 
 
-def _texts(values: Sequence[object]) -> Any:
+def texts(values: Sequence[object]) -> Any:
+    """Values of any kinds as an Arrow array of texts, one by one (``reading.text``)."""
     import pyarrow as pa
 
-    texts = [text(v) for v in values]
+    read = [v if type(v) is str else text(v) for v in values]
     try:
-        return pa.array(texts, pa.large_string())
+        return pa.array(read, pa.large_string())
     except UnicodeEncodeError:  # half of a surrogate pair: equal to nothing that can be declared
-        return pa.array([FOREIGN if t and not _writable(t) else t for t in texts], pa.large_string())
+        return pa.array([FOREIGN if t and not _writable(t) else t for t in read], pa.large_string())
 
 
 def _writable(text: str) -> bool:
@@ -171,6 +191,14 @@ def _writable(text: str) -> bool:
 def _from_ibis(table: Any, wanted: Sequence[str]) -> Source:
     names = list(table.columns)
     positions("table", names, wanted)
+    if table.get_backend().name == "postgres":
+        from .postgres import from_expression
+
+        return from_expression(table, wanted)
+    if table.get_backend().name == "pyspark":
+        from .spark import from_ibis
+
+        return from_ibis(table, wanted)
 
     def connect() -> Connection:
         backend = table.get_backend()
@@ -192,11 +220,21 @@ def _from_url(url: str, wanted: Sequence[str], table: str | None, sql: str | Non
     if scheme == "duckdb":
         return from_duckdb(rest, wanted, table, query)
     if scheme == "sqlite":
-        raise Unsupported(SQLITE)
+        from .sqlite import from_sqlite
+
+        return from_sqlite(rest, wanted, table, query)
     if scheme not in SCHEMES:
-        raise Unsupported(f"source: no engine for {scheme}://; known: duckdb, {', '.join(SCHEMES)}.")
+        raise Unsupported(f"source: no engine for {scheme}://; known: duckdb, sqlite, {', '.join(SCHEMES)}.")
     if table is None and query is None:
         raise DataError(f"{scheme}: table= must name a table, or sql= give a query.")
+    if SCHEMES[scheme] == "postgres":
+        from .postgres import from_postgres
+
+        return from_postgres(url, wanted, table, query)
+    if scheme == "pyspark":
+        from .spark import from_url
+
+        return from_url(rest, wanted, table, query)
 
     def backend() -> Any:
         import ibis
@@ -241,7 +279,8 @@ def one_select(sql: str, scheme: str) -> str:
     wrong = SpecificationError(
         "sql: exactly one SELECT, which reads, does not write, and draws nothing at random."
     )
-    dialect = sqlglot.Dialect.get(SCHEMES.get(scheme, scheme), sqlglot.Dialect.get("duckdb"))
+    spoken = "spark" if scheme == "pyspark" else SCHEMES.get(scheme, scheme)
+    dialect = sqlglot.Dialect.get(spoken, sqlglot.Dialect.get("duckdb"))
     try:
         ends = [t.start for t in sqlglot.tokenize(sql, read=dialect) if t.text == ";"]
         text = sql[: ends[-1]] if ends and not sqlglot.tokenize(sql[ends[-1] + 1 :], read=dialect) else sql
@@ -254,10 +293,7 @@ def one_select(sql: str, scheme: str) -> str:
         len(parsed) != 1
         or not isinstance(parsed[0], reads)
         or any(isinstance(node, forbidden) and not isinstance(node, reads) for node in parsed[0].walk())
-        # These run a text as a query, which nobody has looked at.
-        or any(
-            str(node.this).lower() in ("query", "query_table") for node in parsed[0].find_all(exp.Anonymous)
-        )
+        or any(str(node.this).lower() in HIDDEN for node in parsed[0].find_all(exp.Anonymous))
     ):
         raise wrong
     return text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,14 @@ from .domain import Domain, check_columns
 from .engine import check_readable, is_joined
 from .errors import EngineError, SpecificationError, unknown
 from .exact import Number
-from .files import suffix
+from .files import Source, suffix
 from .people import people_of
 from .reading import kind_of
 from .selecting import check_types, choice_of, conditions, conditions_spec, selected, selection_of
 from .sources import open_source
+
+if TYPE_CHECKING:
+    from .spark_rows import Drawing
 
 CHUNK = 1 << 20
 OPTIONS = (
@@ -277,7 +280,12 @@ class Table:
         """
         domain = self.domain.select(*attributes) if attributes else self.domain
         named = list(keep)
-        beside = named if ident is None else [*named, ident]
+        source = self._showing(domain, named, ident, ordered)
+        return streamed(source, domain, self.null, named, ident, ordered)
+
+    def _showing(self, domain: Domain, named: Sequence[str], ident: str | None, ordered: bool) -> Source:
+        """The source with other columns besides."""
+        beside = [*named] if ident is None else [*named, ident]
         source, opened = self._source, self._opened
         if set(beside) - set(opened.columns):
             opened = self._open(list(dict.fromkeys([*opened.columns, *beside])))
@@ -287,7 +295,37 @@ class Table:
             source = selected(opened, self._selection, is_placed=is_placed)
         if ident is not None:
             check_ids(source, ident)
-        return streamed(source, domain, self.null, named, ident, ordered)
+        return source
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether a channel draws these rows where they lie, in the workers of their engine."""
+        return self._source.is_spread
+
+    def check_spread(self) -> None:
+        """Whether rows can be drawn where they lie, looked at before anything is charged.
+
+        Raises:
+            Unsupported: there is no place to write them to; says which setting names one.
+        """
+        if self.is_spread:
+            from .spark_rows import check_stage
+
+            check_stage(self._source)
+
+    def spread(
+        self, attributes: Iterable[str], keep: Sequence[str], drawing: Drawing, kinds: Sequence[type[Any]]
+    ) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
+        """What ``drawing`` draws for the cell of every row, in the workers of the table's engine, and kept columns beside it.
+        Private until the last batch was given (``spark_rows.spread``).
+
+        Raises:
+            DataError, EngineError, Unsupported: as ``spark_rows.spread``.
+        """
+        from .spark_rows import spread
+
+        domain = self.domain.select(*attributes)
+        return spread(self._showing(domain, keep, None, False), domain, self.null, keep, drawing, kinds)
 
     def declared(self, domain: Domain) -> Table:
         """The same rows under another domain.

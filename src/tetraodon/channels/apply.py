@@ -209,9 +209,14 @@ def _applied(
 ) -> pyarrow.Table:
     beside = () if second is None else second.beside
     names = dict.fromkeys([*(name for target in targets for name in target.names), *shown, *beside])
-    read = table.rows(*names, keep=keep, ident=None if lasting is None else lasting.ident)
     run = _Run(table.domain.select(*names), tuple(targets), (*shown, *beside))
-    cells, kept = _drawn(run, read, len(keep)) if lasting is None else _lasting(run, read, len(keep), lasting)
+    if lasting is None and table.is_spread:
+        cells, kept = _spread(run, table.spread(names, keep, run, run.kinds), len(keep))
+    else:
+        read = table.rows(*names, keep=keep, ident=None if lasting is None else lasting.ident)
+        cells, kept = (
+            _drawn(run, read, len(keep)) if lasting is None else _lasting(run, read, len(keep), lasting)
+        )
     if second is not None:
         count, left = len(targets), len(cells) - len(beside)
         cells = [*second.run(cells[:count], cells[left:]), *cells[count:left]]
@@ -307,6 +312,16 @@ class _Run:
         for held, found in zip(room, self.draw(cells[start : start + CHUNK]), strict=True):
             held[start : start + CHUNK] = found
 
+    @property
+    def kinds(self) -> tuple[type[np.signedinteger[Any]], ...]:
+        """The integers that ``drawn`` is made of."""
+        return tuple(narrow(n) for n in (*self.sizes, *(self.domain[name].size for name in self.shown)))
+
+    def drawn(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
+        """The outputs of each channel and the cells beside them, for cells of the whole domain."""
+        outputs = zip(self.draw(cells), self.kinds, strict=False)
+        return [*(each.astype(kind) for each, kind in outputs), *self.beside(cells)]
+
     def beside(self, cells: NDArray[Any]) -> list[NDArray[Any]]:
         """The cells of each attribute that is shown."""
         if not self.shown:
@@ -334,6 +349,16 @@ def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]
             _collect(beside, part.kept)
         for each in waiting:
             each.result()
+    return [np.concatenate(parts) for parts in cells], beside
+
+
+def _spread(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
+    """What the workers of an engine drew."""
+    cells: list[list[NDArray[Any]]] = [[] for _ in run.kinds]
+    beside: list[list[Any]] = [[] for _ in range(kept)]
+    for outputs, others in read:
+        _collect(cells, outputs)
+        _collect(beside, others)
     return [np.concatenate(parts) for parts in cells], beside
 
 

@@ -135,12 +135,15 @@ def _joint(counts: Counts, secret: str, values: Domain) -> Any:
 
 
 def check_persons(table: Table, strategy: RowStrategy) -> None:
-    """Read the column that tells persons apart once, before anything is charged.
+    """Read the column that tells persons apart once, and look where rows will be drawn, before anything is charged.
 
     Raises:
         DataError: there is none, or it is not of texts or whole numbers, or holds nulls.
+        Unsupported: the table's engine draws them, and has no place to write them to.
     """
     lasting = strategy.query.permanent
+    if lasting is None:
+        table.check_spread()
     if lasting is not None:
         for _ in table.rows(strategy.query.attributes[0], ident=lasting.id):
             pass
