@@ -99,9 +99,9 @@ class Dying:
 
 
 def test_rows_of_a_worker_that_dies_half_way_are_published_exactly_once(tmp_path: Path) -> None:
+    session()
     from pyspark import cloudpickle
 
-    session()
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import it
     lie = Channel.of_matrix([[0.5, 0.5], [0.5, 0.5]], DOMAIN)
     dying = replace(lie, law=Dying(lie.law, str(tmp_path)))
