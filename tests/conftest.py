@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 
+from tetraodon.cli import main
+
 # `make test` draws the same examples everywhere, so that it fails for what was changed alone; `make test-slow` draws new ones.
 settings.register_profile("steady", derandomize=True)
 if not os.environ.get("TETRAODON_RANDOM"):
@@ -63,6 +65,22 @@ def settings(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The command line in this process: its exit code, what it printed, and what it said besides."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        try:
+            main([str(a) for a in arguments])
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
 
 
 @pytest.fixture

@@ -12,24 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tetraodon.cli import main
 from tetraodon.ledger import Ledger
 
 Settings = Callable[..., Path]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(a) for a in arguments])
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 Run = Callable[..., tuple[int, str, str]]

@@ -18,7 +18,6 @@ from hypothesis import settings as settings_of
 from hypothesis import strategies as st
 
 import tetraodon as td
-from tetraodon.cli import main
 from tetraodon.compare import in_fewest_cells
 from tetraodon.errors import SpecificationError
 from tetraodon.frontiers import amount_at, read_target
@@ -348,20 +347,6 @@ def test_no_cost_by_distance_is_told_where_steps_do_not_add_up() -> None:
 
 Settings = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(a) for a in arguments])
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 TABLE = ("[budget]", '[compare]\n"any age" = { age = "full" }\nnext = { age = { within = 1 } }\n\n[budget]')

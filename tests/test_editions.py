@@ -25,7 +25,6 @@ from test_rows import NEAR, people, permanent
 
 import tetraodon as td
 from tetraodon import composition
-from tetraodon.cli import main
 from tetraodon.composition import loss_under
 from tetraodon.editions import RENEWAL
 from tetraodon.entries import Charge
@@ -570,20 +569,6 @@ def test_a_renewing_budget_is_raised_for_every_edition(ledger: Ledger) -> None:
 
 
 # ---------- settings, pages, files ----------
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(a) for a in arguments])
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 SETTINGS = """

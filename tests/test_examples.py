@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tetraodon.cli import main
 from tetraodon.plans import number
 
 ROOT = Path(__file__).parent.parent
@@ -29,20 +28,6 @@ NAMES = ("income", "trips", "stays", "household", "losses")
 CANARY = "CANARY-5b1e"
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(a) for a in arguments])
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from .attributes import Integer
-from .errors import SpecificationError, TetraodonError, Unsupported
+from .errors import SpecificationError, TetraodonError
 from .exact import Number, show
 from .frontiers import Offer, check_tradable, least_loss, named_policies
 from .loss import Loss
 from .mechanisms import Mechanism
 from .plans import finite, name_of, number, unit_of
 from .policy import Policy
+from .presenting import frame
 from .queries import Query, Ranges, query_from_spec
 from .reading import table
 from .requests import one_loss
@@ -97,11 +98,7 @@ class Comparison:
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each policy, as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise Unsupported("to_frame: needs pandas; install it or use rows.") from None
-        return pd.DataFrame(
+        return frame(
             {
                 "policy": [r.policy for r in self.rows],
                 "sensitivity": [float(r.sensitivity) for r in self.rows],
@@ -109,7 +106,8 @@ class Comparison:
                 "half_width": [r.half_width for r in self.rows],
                 "expected_error": [r.expected_error for r in self.rows],
                 "gives_up": [" ".join(r.gives_up) for r in self.rows],
-            }
+            },
+            instead="rows",
         )
 
     def lines(self) -> list[str]:

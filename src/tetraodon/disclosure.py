@@ -10,7 +10,7 @@ from .mechanisms.blocks import DisclosedBlocks
 from .mechanisms.parts import Part
 from .mechanisms.strategy import Strategy
 from .people import ONE_RECORD, People
-from .phrases import bins_text, every
+from .phrases import bins_text, every, kept_text
 from .queries import Query
 from .workload import Resolved, Rows
 
@@ -93,12 +93,5 @@ def _what(resolved: Resolved, strategy: Strategy, part: Part) -> str:
 
 def filter_text(query: Query) -> str:
     """A query's filter in words, to stand behind what is counted; nothing without one."""
-    parts = []
-    for name, value in query.to_spec().get("where", {}).items():
-        if isinstance(value, dict):
-            low, high = value["between"]
-            parts.append(f"{name} from {low} to {high}")
-        else:
-            values = value if isinstance(value, list) else [value]
-            parts.append(f"{name} = {' or '.join(map(str, values))}")
+    parts = [f"{name} {kept_text(value)}" for name, value in query.to_spec().get("where", {}).items()]
     return f" with {', '.join(parts)}" if parts else ""

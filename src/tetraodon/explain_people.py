@@ -7,7 +7,7 @@ from typing import Any
 
 from .exact import show
 from .people import People
-from .phrases import Frozen, thawed
+from .phrases import Frozen, kept_text, thawed
 
 
 def people_lines(people: People, presence: str) -> list[str]:
@@ -77,14 +77,14 @@ def exempt_text(exempt: Frozen) -> str:
     >>> exempt_text((("agreed", ("list", "yes")),))
     'with agreed = yes'
     """
-    return " or ".join(f"with {name} {_in_words(thawed(told))}" for name, told in exempt)
+    return " or ".join(f"with {name} {kept_text(thawed(told))}" for name, told in exempt)
 
 
 def exempt_lines(exempt: Frozen, has_constraints: bool) -> list[str]:
     """Who is not protected at all, and what their presence in the file gives away of the others."""
     lines = []
     for name, told in exempt:
-        shown = _in_words(thawed(told))
+        shown = kept_text(thawed(told))
         lines.append(
             f"Exempt: records with {name} {shown} are not protected at all: tables of them alone are exact and cost nothing."
         )
@@ -106,20 +106,10 @@ def chosen_lines(where: Mapping[str, Any] | None, sql: str | None, presence: str
         return []
     by = "the query in data.sql" if sql is not None else ""
     if where:
-        told = " and ".join(f"{name} {_in_words(value)}" for name, value in where.items())
+        told = " and ".join(f"{name} {kept_text(value)}" for name, value in where.items())
         by = f"{by} and {told}" if by else told
     if presence == "secret":
         return [f"that this table holds only records chosen by {by}; who they are is secret."]
     return [
         f"of every record of the source, whether it was chosen by {by}. Values that decide it are no secret there."
     ]
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, tuple):
-        value = {"between": list(value)}
-    if isinstance(value, Mapping):
-        low, high = value["between"]
-        return f"from {low} to {high}"
-    values = value if isinstance(value, list) else [value]
-    return f"= {' or '.join(map(str, values))}"

@@ -19,6 +19,7 @@ from .loss import Loss, Unit
 from .mechanisms import Mechanism, mechanism_from_spec
 from .plans import Priced, finite, name_of, number, unit_of
 from .policy import Policy
+from .presenting import frame
 from .pricing import REFERENCES, check, found, is_scaled, named, reference, scaled
 from .queries import Query
 from .reading import kind_of, listed, table
@@ -55,12 +56,12 @@ class Point:
     @property
     def epsilon(self) -> Fraction | None:
         """The loss in ε; None where it is in ρ."""
-        return self.loss.amount if self.loss.unit == "epsilon" else None
+        return self.loss.epsilon
 
     @property
     def rho(self) -> Fraction | None:
         """The loss in ρ; None where it is in ε."""
-        return self.loss.amount if self.loss.unit == "rho" else None
+        return self.loss.rho
 
     def to_spec(self) -> dict[str, Any]:
         return {
@@ -281,18 +282,15 @@ class Frontier:
 
     def to_frame(self) -> pandas.DataFrame:
         """The points as a pandas frame: ``policy``, ``epsilon`` or ``rho``, ``mechanism``, ``half_width``, ``expected_error``."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise Unsupported("to_frame: needs pandas; install it or use points.") from None
-        return pd.DataFrame(
+        return frame(
             {
                 "policy": [p.policy for p in self.points],
                 self.unit: [float(p.loss.amount) for p in self.points],
                 "mechanism": [name_of(p.mechanism) for p in self.points],
                 "half_width": [p.half_width for p in self.points],
                 "expected_error": [p.expected_error for p in self.points],
-            }
+            },
+            instead="points",
         )
 
     def __repr__(self) -> str:

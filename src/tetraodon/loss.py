@@ -44,6 +44,16 @@ class Loss:
             raise SpecificationError(f"loss.{self.unit}: must be 0 or more.")
 
     @property
+    def epsilon(self) -> Fraction | None:
+        """The amount in ε; None where it is in ρ."""
+        return self.amount if self.unit == "epsilon" else None
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The amount in ρ; None where it is in ε."""
+        return self.amount if self.unit == "rho" else None
+
+    @property
     def is_zero(self) -> bool:
         """Whether nothing is lost."""
         return self.amount == 0

@@ -90,6 +90,19 @@ def bins_text(told: Mapping[str, Any]) -> str:
     return "".join(f", {name} in {_bin(value)}" for name, value in told.items())
 
 
+def kept_text(value: Any) -> str:
+    """One value of a ``where``, as specifications write it, in words.
+
+    >>> kept_text({"between": [18, 64]}), kept_text(["n", "s"])
+    ('from 18 to 64', '= n or s')
+    """
+    if isinstance(value, Mapping):
+        low, high = value["between"]
+        return f"from {low} to {high}"
+    values = value if isinstance(value, list) else [value]
+    return f"= {' or '.join(map(str, values))}"
+
+
 def every(names: Sequence[str], bins: Mapping[str, Any]) -> str:
     """Attributes that a table is split by, each with its bins.
 

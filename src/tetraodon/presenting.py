@@ -132,12 +132,18 @@ def arrow(columns: Mapping[str, Column], numbers: Sequence[str] = ()) -> pyarrow
     )
 
 
-def frame(columns: Mapping[str, Column]) -> pandas.DataFrame:
-    """Columns as a pandas frame."""
+def frame(
+    columns: Mapping[str, Any], asked: str = "to_frame", instead: str = "to_arrow()"
+) -> pandas.DataFrame:
+    """Columns as a pandas frame.
+
+    Args:
+        asked, instead: what was called, and what does without pandas, for the message.
+    """
     try:
         import pandas as pd
     except ImportError:
-        raise Unsupported("to_frame: needs pandas; install it or use to_arrow().") from None
+        raise Unsupported(f"{asked}: needs pandas; install it or use {instead}.") from None
     return pd.DataFrame(dict(columns))
 
 

@@ -28,8 +28,8 @@ from .sensitivity import Sensitivity, Term
 from .table import Counts
 from .workload import resolve
 
-# Losses up to the first number are served by what is found at the second.
 MOST_RECORDS, MOST_STEPS = 2**36, 2**45
+# Losses up to the first number are served by what is found at the second.
 REFERENCES = (
     (Fraction(7, 10), Fraction(1, 4)),
     (Fraction(7, 5), Fraction(1)),

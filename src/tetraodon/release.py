@@ -15,7 +15,7 @@ import numpy as np
 from .answers import Answers, outward, quantile_positions
 from .binning import Grouping
 from .disclosure import exact_rows
-from .errors import SpecificationError, Unsupported
+from .errors import SpecificationError
 from .estimates import Estimate, bounds
 from .exact import exact
 from .layout import Column, published_columns
@@ -26,7 +26,7 @@ from .mechanisms.variance import Floats
 from .people import ONE_RECORD, People
 from .plans import Priced, finite, in_unit, name_of, number, unit_of
 from .presentation import Presentation, presentation_from_spec
-from .presenting import Presented, presented
+from .presenting import Presented, frame, presented
 from .queries import Query, query_from_spec
 from .sensitivity import Sensitivity
 
@@ -95,7 +95,7 @@ class Release:
     @property
     def epsilon(self) -> Fraction | None:
         """What was charged in ε, exactly; None for Gaussian noise (``spent`` is then in ρ)."""
-        return self.spent.amount if self.spent.unit == "epsilon" else None
+        return self.spent.epsilon
 
     @property
     def cost(self) -> Sensitivity:
@@ -142,11 +142,7 @@ class Release:
 
     def to_frame(self) -> pandas.DataFrame:
         """``to_arrow()`` as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise Unsupported("to_frame: needs pandas; install it or use to_arrow().") from None
-        return pd.DataFrame(self.columns)
+        return frame(self.columns)
 
     @cached_property
     def tables(self) -> dict[tuple[str, ...], pandas.DataFrame]:
@@ -160,13 +156,9 @@ class Release:
 
         if not isinstance(self.strategy, MarginalStrategy) or not isinstance(self.answers, TableAnswers):
             raise SpecificationError("tables: only for Marginals; use to_frame().")
-        try:
-            import pandas as pd
-        except ImportError:
-            raise Unsupported("tables: needs pandas; install it or use to_arrow().") from None
         asked, told = self.strategy.asked, self._told
         assert isinstance(told, TableAnswers)
-        return {asked.names(t): pd.DataFrame(one_table(asked, told, t)) for t in asked.tables}
+        return {asked.names(t): frame(one_table(asked, told, t), "tables") for t in asked.tables}
 
     @property
     def centroids(self) -> Floats:

@@ -69,12 +69,12 @@ class Remaining:
     @property
     def epsilon(self) -> Fraction | None:
         """What is left of an account in ε; None for one in ρ."""
-        return self.loss.amount if self.loss.unit == "epsilon" else None
+        return self.loss.epsilon
 
     @property
     def rho(self) -> Fraction | None:
         """What is left of an account in ρ; None for one in ε."""
-        return self.loss.amount if self.loss.unit == "rho" else None
+        return self.loss.rho
 
     def __str__(self) -> str:
         beside = "; ".join(self.outside) if self.outside else "nothing"

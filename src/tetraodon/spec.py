@@ -21,7 +21,7 @@ from .compare import OWN
 from .constraints import Constraint, answers_file, constraint_from_spec
 from .domain import Domain, check_columns
 from .entries import renewal
-from .errors import SpecificationError, Unsupported
+from .errors import SpecificationError
 from .exact import positive
 from .loss import Loss
 from .margins import check_presentation
@@ -45,13 +45,6 @@ from .table import Table
 # Bytes, with room for what is added to the name of a ledger while it is written.
 MAX_NAME = 240
 MAX_PATH = 3800
-
-# Keys of the design that this version refuses by name.
-LATER = {
-    "data": (),
-    "policy": (),
-    "releases": (),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +116,6 @@ def load(path: Path) -> Document:
     except tomllib.TOMLDecodeError as error:
         raise SpecificationError(f"{path.name}: not valid TOML: {error}.") from None
     with _in_file(path.name):
-        _refuse_later(raw)
         outer = outline(raw)
         with _at("domain"):
             domain = Domain.from_spec(outer["domain"], path.parent)
@@ -290,19 +282,3 @@ def _presentation(told: Any, query: Query, domain: Domain) -> Presentation:
     else:
         check_presentation(how, query, domain)
     return how
-
-
-def _refuse_later(raw: Mapping[str, Any]) -> None:
-    """Keys of the design that are not available yet are refused by name, not as unknown."""
-    places: list[tuple[str, Any, tuple[str, ...]]] = [
-        (part, raw.get(part), LATER[part]) for part in ("data", "policy")
-    ]
-    releases = raw.get("release")
-    for i, told in enumerate(releases if isinstance(releases, list) else []):
-        if isinstance(told, Mapping):
-            name = release_key(told, i)
-            places.append((name, told, LATER["releases"]))
-    for place, told, later in places:
-        for key in told if isinstance(told, Mapping) else ():
-            if key in later:
-                raise Unsupported(f"{place}.{key}: not available in this version; leave it out.")

@@ -12,24 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tetraodon.cli import main
-
 Run = Callable[..., tuple[int, str, str]]
 CANARY = "canary-7391"
-
-
-@pytest.fixture
-def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        try:
-            main([str(a) for a in arguments])
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ import numpy as np
 
 from .. import noise
 from ..axes import Ints
+from ..disclosure import filter_text
 from ..domain import Domain
 from ..errors import Unsupported
 from ..exact import show
@@ -346,14 +347,8 @@ def _is_still(asked: Asked, table: Axes, hood: Neighbourhood) -> bool:
 def _in_words(asked: Asked, table: Axes) -> str:
     names, spec = asked.names(table), asked.query.to_spec()
     bins = {n: v for n, v in spec.get("bins", {}).items() if n in names}
-    kept = []
-    for name, value in spec.get("where", {}).items():
-        if isinstance(value, dict):
-            kept.append(f"{name} from {value['between'][0]} to {value['between'][1]}")
-        else:
-            kept.append(f"{name} = {' or '.join(map(str, value if isinstance(value, list) else [value]))}")
     return (
         "the number of records"
-        + (f" with {', '.join(kept)}" if kept else "")
+        + filter_text(asked.query)
         + (f" for every {every(names, bins)}" if names else "")
     )
