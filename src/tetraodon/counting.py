@@ -52,7 +52,10 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
                 yield present, tally[present]
         else:
             amount = codes.steps.sum() if source.is_weighted else codes.count()
-            for batch in _batches(source.where, backend, codes.group_by("code").aggregate(n=amount)):
+            rows = codes.group_by("code").aggregate(n=amount)
+            # A cursor of PostgreSQL takes one process and a plan for its first rows; COPY takes the best one.
+            copied = backend.name == "postgres"
+            for batch in (_copied if copied else _batches)(source.where, backend, rows):
                 refused = batch.column(0).null_count > 0
                 if refused:
                     break
@@ -250,6 +253,12 @@ def _batches(where: str, backend: Any, rows: Any) -> Iterator[Any]:
     # The driver of PostgreSQL makes Python values of a batch.
     size = BATCH if backend.name != "postgres" else postgres.BATCH
     reader = sealed(where, "reading", lambda: iter(backend.to_pyarrow_batches(rows, chunk_size=size)))
+    while (batch := sealed(where, "reading", next, reader, None)) is not None:
+        yield batch
+
+
+def _copied(where: str, backend: Any, rows: Any) -> Iterator[Any]:
+    reader = sealed(where, "reading", postgres.copied, backend, rows)
     while (batch := sealed(where, "reading", next, reader, None)) is not None:
         yield batch
 

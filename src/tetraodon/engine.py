@@ -299,8 +299,30 @@ def _compared(attribute: Categorical, column: Any, helper: Any, pairs: Sequence[
 
     key = column if helper is None else helper
     unlisted = _unlisted(attribute, column)
-    equal = ((key == ibis.literal(value, key.type()), cell) for value, cell in pairs)
-    return ibis.cases(*equal, else_=unlisted) if pairs else unlisted
+    runs = _runs(pairs) if key.type().is_integer() else [(value, value, cell) for value, cell in pairs]
+    found = []
+    for first, last, cell in runs:
+        if first == last:
+            found.append((key == ibis.literal(first, key.type()), cell))
+        else:
+            found.append((key.between(first, last), key.cast("int64") - (first - cell)))
+    return ibis.cases(*found, else_=unlisted) if found else unlisted
+
+
+def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """(first value, last value, cell of the first) of the runs in which value and cell grow by one together: one comparison
+    each, where every engine would otherwise make one for each value.
+
+    >>> _runs([(1, 0), (2, 1), (3, 2), (9, 3), (7, 4)])
+    [(1, 3, 0), (7, 7, 4), (9, 9, 3)]
+    """
+    found: list[tuple[int, int, int]] = []
+    for value, cell in sorted(pairs):
+        if found and value == found[-1][1] + 1 and cell - value == found[-1][2] - found[-1][0]:
+            found[-1] = (found[-1][0], value, found[-1][2])
+        else:
+            found.append((value, value, cell))
+    return found
 
 
 def _unlisted(attribute: Categorical, column: Any) -> Any:

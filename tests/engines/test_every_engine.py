@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -454,6 +455,33 @@ def test_postgres_sends_rows_in_batches(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(postgres, "BATCH", 10)
     table = opened("postgres", tmp_path, Domain(id=Integer(1, 24)))
     assert [len(part) for part in table.codes()] == [10, 10, 4]
+
+
+def test_counts_of_postgres_come_whole_however_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tetraodon import postgres
+
+    # The last bytes of the last count are those that end a COPY.
+    values = np.repeat([3, 1, 7], [5, 70_000, 65_535])
+    for size in (1, 2, 65_536):
+        monkeypatch.setattr(postgres, "BATCH", size)
+        table = opened("postgres", tmp_path, Domain(x=Integer(0, 9)), pa.table({"x": values}))
+        assert table.counts().dense.tolist() == [0, 70_000, 0, 5, 0, 0, 0, 65_535, 0, 0]  # type: ignore[union-attr]
+    apart = Domain(x=Categorical([7, 8, 9, 3, 1, 0], other="more"))
+    table = opened("postgres", tmp_path, apart, pa.table({"x": [7, 8, 9, 3, 1, 0, 2, 10]}))
+    assert table.counts().dense.tolist() == [1, 1, 1, 1, 1, 1, 2]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_codes_that_follow_one_another_lie_where_they_were_declared(engine: str, tmp_path: Path) -> None:
+    codes = [5, 6, 7, -1, 0, 1, 32767, -32768, 3, 2]
+    domain = Domain(x=Categorical(codes, other="more", missing="public"))
+    given = [*codes, 8, 4, -2, None, 32766]
+    rows = pa.table({"x": pa.array(given, pa.int16())})
+    table = opened(engine, tmp_path, domain, rows)
+    assert sorted(np.concatenate(list(table.codes())).tolist()) == [*range(10), 10, 10, 10, 10, 11]
+    assert table.counts().dense.tolist() == [*[1] * 10, 4, 1]  # type: ignore[union-attr]
 
 
 def test_a_server_that_is_not_there_shows_no_address(tmp_path: Path) -> None:
