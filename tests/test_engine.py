@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from tetraodon import Categorical, Domain, Integer, Numeric
 from tetraodon.attributes import Attribute
-from tetraodon.engine import cells_expression, check_readable, encoded
+from tetraodon.engine import cells_expression, encoded
 from tetraodon.errors import DataError, SpecificationError
+from tetraodon.readable import check_readable
 
 BLANKS = " \t\n\r\f\v"
 FEW = settings(max_examples=20, deadline=None)

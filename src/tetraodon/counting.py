@@ -12,9 +12,10 @@ from . import postgres
 from .attributes import Categorical, Numeric, Point
 from .cellular import Cells
 from .domain import Domain
-from .engine import SMALL, encoded
+from .engine import encoded
 from .errors import DataError, EngineError
 from .files import Source, sealed
+from .number_cells import SMALL
 from .readable import kind_of
 
 DENSE = 10**7
@@ -71,6 +72,7 @@ def coded(
     import ibis
 
     beside = [*(["steps"] if source.is_weighted else []), *carried]
+    domain.check_numbered(source.where)
     flaw = ["flaw"] if source.flaws else []
     rows = encoded(table, domain, _columns(source, domain), null, [*beside, *flaw])
     if flaw:
@@ -130,6 +132,7 @@ def streamed(
     carried = list(
         dict.fromkeys([*places, *([] if who is None else [who]), *(["place"] if source.is_placed else [])])
     )
+    domain.check_numbered(source.where)
     columns = _columns(source, domain)
     numbers = source.embedded and _of_doubles(source, domain)
     refused = unnamed = False

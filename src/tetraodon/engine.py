@@ -9,59 +9,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from . import postgres
-from .attributes import MAX_EXACT, Attribute, Categorical, Integer, Numeric, Point
+from .attributes import MAX_EXACT, Attribute, Categorical, Numeric, Point
 from .domain import Domain
-from .errors import Unsupported
-from .readable import check_readable, kind_of
-
-__all__ = [
-    "as_number",
-    "cells_expression",
-    "check_readable",
-    "encoded",
-    "is_between",
-    "is_joined",
-    "is_listed",
-    "without",
-]
+from .number_cells import (
+    SMALL,
+    Scalar,
+    as_number,
+    first_guess,
+    integer_branches,
+    is_nan,
+    missing_of,
+    number_cells,
+)
+from .readable import kind_of
 
 CASES = 64
-SMALL = 2**31
-Scalar = Integer | Numeric | Categorical
-
-_BLANK = r"[ \t\n\r\f\v]*"
-_NUMBER = rf"^{_BLANK}[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?){_BLANK}$"
 
 
 _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
 
 
 # Cells
-
-
-def as_number(column: Any) -> Any:
-    """Rule 1: the nearest double of each value of a text or number column, null where it is not a number."""
-    import ibis
-    import ibis.expr.operations as ops
-
-    kind = kind_of(column.type())
-    if kind == "text":
-        backend = column.get_backend()
-        if backend.name == "postgres":  # its casts raise errors where a text is no double
-            number = ibis.cases((postgres.matches(column, _NUMBER), column), else_=ibis.null("string"))
-            return ibis.cases((number.notnull(), postgres.number_of_text(number)), else_=ibis.null("float64"))
-        if not all(backend.has_operation(o) for o in (ops.TryCast, ops.RegexSearch)):
-            raise Unsupported(
-                f"source: {backend.name} cannot read numbers from text; convert the column in the source."
-            )
-        return ibis.cases((column.re_search(_NUMBER), column.try_cast("float64")), else_=ibis.null("float64"))
-    if kind == "decimal" and (column.type().precision or 38) > 15:
-        return column.cast("string").cast("float64")  # engines divide the digits by a power of ten, inexactly
-    return column.cast("float64")
 
 
 def cells_expression(attribute: Attribute, column: Any) -> Any:
@@ -94,7 +65,7 @@ def cells_expression(attribute: Attribute, column: Any) -> Any:
                 f"{len(pairs)} categories; more than {CASES} are joined, not compared one by one."
             )
         return _compared(attribute, column, helper, pairs).cast("int64")
-    return _number_cells(attribute, column, number, helper).cast("int64")
+    return number_cells(attribute, column, number, helper).cast("int64")
 
 
 def _of_sides(attribute: Attribute, cells: Sequence[Any]) -> Any:
@@ -113,125 +84,6 @@ def _sides(attribute: Attribute) -> tuple[Scalar, ...]:
     return attribute.sides if isinstance(attribute, Point) else (attribute,)
 
 
-def _missing(attribute: Scalar) -> Any:
-    import ibis
-
-    # The narrowest null: a wider one would widen the arithmetic of every row.
-    return ibis.null("int8") if attribute.missing_cell is None else attribute.missing_cell
-
-
-def _is_nan(number: Any) -> Any:
-    """NaN test; False in engines that have no NaN (SQLite, MySQL)."""
-    import ibis
-    import ibis.expr.operations as ops
-
-    return number.isnan() if number.get_backend().has_operation(ops.IsNan) else ibis.literal(False)
-
-
-def _integer_branches(attribute: Integer | Numeric, column: Any) -> tuple[list[Any], list[Any]]:
-    """(between the bounds, beyond them): (condition, cell) pairs for an integer column, in integer arithmetic throughout.
-
-    An integer is below a boundary rounded to a double if and only if it is below the boundary.
-    """
-    bounds = column.type().bounds
-    top = attribute.n_values - 1
-    if isinstance(attribute, Integer):
-        start, gap, scale = attribute.low, attribute.step, 1
-        first, last = attribute.low, attribute.high
-    else:
-        start, gap, scale = attribute.lattice
-        first, last = -(-start // scale), -(-(start + gap * attribute.n_cells) // scale) - 1
-    within: list[Any] = []
-    low, high = max(first, bounds.lower), min(last, bounds.upper)
-    if low <= high:
-        largest = max(abs(low), abs(high)) * scale + abs(start)
-        # The cast comes first: engines give a small integer minus a literal the small integer's type.
-        whole = "int32" if largest < SMALL else "int64"
-        part = column.cast(whole)
-        part = (part * scale).cast(whole) if scale > 1 else part
-        part = (part - start).cast(whole) if start else part
-        every = (low, high) == (bounds.lower, bounds.upper)
-        inside = column.notnull() if every else column.between(low, high)
-        within.append((inside, _floor_divide(part, gap, largest)))
-    beyond: list[Any] = []
-    if bounds.lower < first:
-        beyond.append((column < first if first <= bounds.upper else column.notnull(), 0))
-    if bounds.upper > last:
-        beyond.append((column > last if last >= bounds.lower else column.notnull(), top))
-    return within, beyond
-
-
-def _floor_divide(part: Any, gap: int, largest: int) -> Any:
-    """part // gap for 0 ≤ part ≤ largest. Ibis divides doubles, which is exact below 2^53 and off by one above."""
-    if gap == 1:
-        return part
-    quotient = part // gap
-    if largest < MAX_EXACT:
-        return quotient
-    rest = part - quotient * gap
-    # Not every engine casts truth values to bigint.
-    return quotient + (rest >= gap).ifelse(1, 0) - (rest < 0).ifelse(1, 0)
-
-
-def _whole_number_cells(attribute: Integer, number: Any) -> Any:
-    """Integer cells of doubles. Beyond ±2^53 every double is whole and may not fit an integer, so it is not cast."""
-    import ibis
-
-    low, high, top, missing = attribute.low, attribute.high, attribute.n_values - 1, _missing(attribute)
-
-    def whole(cell: Any) -> Any:
-        return ibis.cases((number.floor() == number, cell), else_=missing)
-
-    inside = _floor_divide(number.cast("int64") - low, attribute.step, high - low)
-    return ibis.cases(
-        (number.between(low, high), whole(inside)),
-        (_is_nan(number), missing),
-        (number < -MAX_EXACT, 0),
-        (number > MAX_EXACT, top),
-        (number < low, whole(0)),
-        (number > high, whole(top)),
-        else_=missing,
-    )
-
-
-def _boundary(attribute: Numeric, j: Any) -> Any:
-    """Boundary j (an integer or a column of integers) rounded once: whole numbers, themselves doubles, are divided."""
-    import ibis
-
-    start, gap, scale = attribute.lattice
-    numerator = ibis.literal(start + j * gap) if isinstance(j, int) else j * gap + start
-    return numerator.cast("float64") / ibis.literal(scale).cast("float64")
-
-
-def _guess(attribute: Numeric, number: Any) -> Any:
-    """floor((value − low) / width) between the first and the last inner boundary, else null; off by at most one."""
-    import ibis
-
-    start, gap, scale = (ibis.literal(v).cast("float64") for v in attribute.lattice)
-    inner = (number >= _boundary(attribute, 1)) & (number < _boundary(attribute, attribute.n_cells - 1))
-    return ibis.cases((inner, ((number - start / scale) / (gap / scale)).floor()), else_=ibis.null("int64"))
-
-
-def _interval_cells(attribute: Numeric, number: Any, guess: Any) -> Any:
-    import ibis
-
-    top, missing = attribute.n_cells - 1, _missing(attribute)
-    if top == 0:
-        return ibis.cases((_is_nan(number), missing), (number.notnull(), 0), else_=missing)
-    settled = ibis.cases(
-        (number >= _boundary(attribute, guess + 1), guess + 1),
-        (number < _boundary(attribute, guess), guess - 1),
-        else_=guess,
-    )
-    return ibis.cases(
-        (guess.notnull(), settled),
-        (_is_nan(number), missing),
-        (number < _boundary(attribute, 1), 0),
-        (number.notnull(), top),
-        else_=missing,
-    )
-
-
 def _reads_number(attribute: Scalar, column: Any) -> bool:
     """Whether the cell comes from a double: not for text categories, nor, in general, for integer columns."""
     if not isinstance(attribute, Categorical):
@@ -248,23 +100,12 @@ def _helper(attribute: Scalar, number: Any) -> Any:
     import ibis
 
     if isinstance(attribute, Numeric):
-        return _guess(attribute, number)
+        return first_guess(attribute, number)
     if isinstance(attribute, Categorical):
         none = ibis.null("int64")
         whole = ibis.cases((number.floor() == number, number.cast("int64")), else_=none)
         return ibis.cases((number.between(-MAX_EXACT, MAX_EXACT), whole), else_=none)
     return None
-
-
-def _number_cells(attribute: Integer | Numeric, column: Any, number: Any, helper: Any) -> Any:
-    import ibis
-
-    if number is None:
-        within, beyond = _integer_branches(attribute, column)
-        return ibis.cases(*within, *beyond, else_=_missing(attribute))
-    if isinstance(attribute, Integer):
-        return _whole_number_cells(attribute, number)
-    return _interval_cells(attribute, number, helper)
 
 
 def _pairs(attribute: Categorical, column: Any) -> list[tuple[Any, int]]:
@@ -329,8 +170,8 @@ def _unlisted(attribute: Categorical, column: Any) -> Any:
     """Cell of what equals no declared value: missing if null, else ``other`` where there is one."""
     import ibis
 
-    missing = _missing(attribute)
-    absent = column.isnull() | _is_nan(column) if kind_of(column.type()) == "float" else column.isnull()
+    missing = missing_of(attribute)
+    absent = column.isnull() | is_nan(column) if kind_of(column.type()) == "float" else column.isnull()
     return ibis.cases(
         (absent, missing), else_=missing if attribute.other_cell is None else attribute.other_cell
     )
@@ -344,22 +185,6 @@ def is_listed(attribute: Categorical, column: Any) -> Any:
     key = column if number is None else _helper(attribute, number)
     values = [ibis.literal(value, key.type()) for value, _ in _pairs(attribute, column)]
     return key.isin(values) if values else ibis.literal(False)
-
-
-def is_between(number: Any, low: Fraction, high: Fraction) -> Any:
-    """Whether a double lies between two numbers, each rounded once; false or null where it is no number.
-
-    Args:
-        low, high: with numerators and denominators within ±2^53.
-    """
-    ends = (_whole(end.numerator) / _whole(end.denominator) for end in (low, high))
-    return number.between(*ends) & ~_is_nan(number)
-
-
-def _whole(value: int) -> Any:
-    import ibis
-
-    return ibis.literal(value).cast("float64")
 
 
 # The whole code
@@ -407,11 +232,11 @@ def _integer_code(table: Any, domain: Domain) -> Any:
     import ibis
 
     attributes: list[Any] = [side for a in domain.values() for side in _sides(a)]
-    branches = [_integer_branches(a, table[f"v{i}"]) for i, a in enumerate(attributes)]
+    branches = [integer_branches(a, table[f"v{i}"]) for i, a in enumerate(attributes)]
     code = _row_major(
         domain,
         [
-            ibis.cases(*within, *beyond, else_=_missing(a))
+            ibis.cases(*within, *beyond, else_=missing_of(a))
             for a, (within, beyond) in zip(attributes, branches, strict=True)
         ],
     )
@@ -428,7 +253,7 @@ def _with_cell(table: Any, i: int, attribute: Scalar) -> Any:
     column = table[f"v{i}"]
     number, helper = (table[c] if (c := f"{x}{i}") in table.columns else None for x in "nh")
     if not isinstance(attribute, Categorical):
-        return table.mutate(**{f"cell{i}": _number_cells(attribute, column, number, helper)})
+        return table.mutate(**{f"cell{i}": number_cells(attribute, column, number, helper)})
     pairs = _pairs(attribute, column)
     if table.get_backend().name == "postgres":  # its texts hold no NUL
         pairs = [(v, cell) for v, cell in pairs if not (isinstance(v, str) and "\0" in v)]

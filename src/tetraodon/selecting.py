@@ -26,12 +26,14 @@ from . import postgres
 from .attributes import MAX_EXACT, Categorical, Numeric
 from .counting import check_ids
 from .domain import Domain
-from .engine import as_number, cells_expression, check_readable, is_between, is_listed, without
+from .engine import cells_expression, is_listed, without
 from .errors import SpecificationError, Unsupported
 from .exact import exact, show
 from .files import Connection, Source
+from .number_cells import as_number, is_between
 from .people import Weight
 from .phrases import between
+from .readable import check_readable
 from .reading import listed, table, under
 
 NO_ID, NO_KEY, SAME_KEY, BAD_WEIGHT = range(4)
