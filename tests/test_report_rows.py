@@ -297,8 +297,13 @@ def test_rows_alone_have_a_table_of_their_own(copied: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ what is drawn
 
 
+@pytest.mark.parametrize("held", [1 << 18, 37])
 @pytest.mark.parametrize("name", NAMES)
-def test_counts_are_those_of_the_published_file(published: Path, name: str) -> None:
+def test_counts_are_those_of_the_published_file(
+    published: Path, name: str, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows are looked at together."""
+    monkeypatch.setattr("tetraodon.report.density.ROWS", held)
     entry_ = rows_of(published, name)
     form = next(f for f in entry_.files if f.form in ("csv", "parquet"))
     path = published.parent / form.path

@@ -63,6 +63,11 @@ def match(where: str, entries: Sequence[Entry], asked: Mapping[str, Any]) -> Non
         )
 
 
+def is_staged(charge: Charge | None) -> bool:
+    """Whether what is drawn for a charge is kept until it is published."""
+    return charge is not None and isinstance(charge.mechanism, Mapping) and "staging" in charge.mechanism
+
+
 def allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> None:
     """Refuse charges of an undeclared policy, of a name that is taken, or beyond what is left."""
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
@@ -75,6 +80,9 @@ def allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> N
         for entry in entries
         if entry.charge
     }
+    # Of several charges of one name the last one counts.
+    last = {(entry.charge.name, entry.charge.edition): entry for entry in entries if entry.charge}
+    unfinished = {key for key, entry in last.items() if entry.seq not in done and is_staged(entry.charge)}
     declared, unit = declared_by(entries), unit_of(entries)
     for each in wanted:
         if each.policy_hash not in declared:
@@ -89,8 +97,10 @@ def allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> N
             )
         before = taken.get((each.name, each.edition))
         if before and not each.again:
+            staged = (each.name, each.edition) in unfinished
+            onward = "--resume goes on with what was drawn, " if staged else ""
             raise AlreadyReleased(
-                f"{where}: {called(each)}: {before}; nothing spent; --again draws and charges afresh."
+                f"{where}: {called(each)}: {before}; nothing spent; {onward}--again draws and charges afresh."
             )
         taken[each.name, each.edition] = "asked for twice at once"
     cover(where, entries, wanted)

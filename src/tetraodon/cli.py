@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         print(
-            "tetraodon: interrupted. A charge that was made stays made; see tetraodon ledger show.",
+            "tetraodon: interrupted. A charge that was made stays made; see tetraodon ledger show. Staged rows go on with "
+            "tetraodon release --resume.",
             file=sys.stderr,
         )
         raise SystemExit(1) from None
@@ -224,12 +225,23 @@ def release(
     again: Annotated[
         bool, typer.Option("--again", help="Draw and charge afresh what was released before.")
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with staged rows of a run that ended early; charges nothing twice."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Price the whole file, check the data, charge the ledger, draw once, write answers, manifest and report."""
     from .planning import run
+    from .resuming import resumed
     from .spec import load
 
+    if again and resume:
+        raise SpecificationError(
+            "release --resume: goes on with what was charged, and --again charges afresh; use one of them."
+        )
     document = load(file)
     if document.ledger is None:
         print(
@@ -237,7 +249,13 @@ def release(
         )
     folder = file.parent / "published" if out is None else out
     with _working("releasing"):
-        manifest = run(document, folder, only or [], again)
+        if resume:
+            found = resumed(document, folder, only or [])
+            manifest = found.manifest
+            for note in found.notes:
+                print(f"tetraodon: {note}", file=sys.stderr)
+        else:
+            manifest = run(document, folder, only or [], again)
     told = json.loads(manifest.read_text(encoding="utf-8"))
     if as_json:
         _print_json(told)

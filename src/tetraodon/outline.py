@@ -73,6 +73,7 @@ def outline(raw: Mapping[str, Any]) -> dict[str, Any]:
         publish_evidence: bool = False
         rows_per_person: int = 1
         permanent: dict[str, Any] | None = None
+        staging: str | None = None
         mechanism: str | dict[str, Any] = "auto"
         present: dict[str, Any] | None = None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .admission import differing
+from .admission import differing, is_staged
 from .clustering.released import Way
 from .composition import loss_under, losses_text, readable
 from .disclosure import exact_rows
@@ -30,8 +30,12 @@ from .publish import beside_query, prepare, publish
 from .queries import Quantiles
 from .release import Release
 from .rows.planning import planned_rows, released_rows_text, rows_text
+from .rows.query import Rows as RowQuery
+from .rows.release import RowRelease
+from .rows.resumed import check_outside
+from .rows.staged import written
 from .rows.strategy import RowStrategy
-from .session import PricedRequest, charge_of, price_all
+from .session import PricedRequest, Request, Session, charge_of, price_all
 from .spec import Document
 from .traded import traded
 from .workload import Rows, SomeRanges
@@ -164,10 +168,29 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
         if name not in known:
             raise unknown("--only", "release", name, known)
     requests = [replace(r, again=again) for r in document.requests if not only or r.name in only]
+    return published(document, folder, requests, document.session)
+
+
+def published(
+    document: Document, folder: Path, requests: Sequence[Request], opened: Callable[[], Session]
+) -> Path:
+    """Price requests of a document, check the output folder, then charge, draw and publish them; returns the manifest's path.
+
+    Rows that are staged take long: they are drawn when all others are published, so that a run that is killed loses no answers.
+
+    Args:
+        opened: opens the document's session, once all else was checked.
+    """
     priced = price_all(document.policy, requests)
     for request in requests:
         if request.audit is not None:
             check_apart(request.audit, folder, " Nothing was spent.")
+    stages = [
+        r.query.staging for r in requests if isinstance(r.query, RowQuery) and r.query.staging is not None
+    ]
+    for stage in stages:
+        check_outside(Path(stage), folder)
+    begun = {name: digest for stage in stages for name, digest in written(Path(stage)).items()}
     shown = document.presentations
     beside = {
         name: [GROUPS]
@@ -179,14 +202,21 @@ def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> P
     wanted = {
         p.request.name: (written_rows(p, shown[p.request.name]), shown[p.request.name].format) for p in priced
     }
-    prepare(folder, wanted, beside)
+    prepare(folder, wanted, beside, begun)
     if document.ledger is not None and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
     others = traded(document.policy, document.compared, priced)
-    session = document.session()
+    session = opened()
     made = session.release_all(requests, priced)
     releases = [replace(r, traded=others.get(r.name)) if isinstance(r, Release) else r for r in made]
-    return publish(folder, [(r, shown[r.name]) for r in releases], session.context, report=True)
+    told = [(r, shown[r.name]) for r in releases]
+    staged = [(r, how) for r, how in told if isinstance(r, RowRelease) and r.is_staged]
+    at_once = [(r, how) for r, how in told if not (isinstance(r, RowRelease) and r.is_staged)]
+    if at_once and staged:
+        publish(folder, at_once, session.context)
+    for each in staged[:-1]:
+        publish(folder, [each], session.context)
+    return publish(folder, staged[-1:] or at_once, session.context, report=True)
 
 
 def written_rows(priced: PricedRequest, how: Presentation) -> int:
@@ -326,6 +356,8 @@ def ledger_text(ledger: Ledger) -> str:
         edition = f", edition {charge.edition}" if charge.edition else ""
         again = ", drawn again" if charge.again else ""
         state = "" if entry.seq in published else " — charged, never published"
+        if state and is_staged(charge):
+            state = " — charged, not published yet: release --resume goes on with what was drawn"
         paid = "no proved bound" if charge.flag == "measured" else charge.loss.show()
         lines.append(f"  {entry.time}  {charge.name}{edition}: {paid}{again}{state}")
         lines += [f"      outside the budget: {text}" for text in charge.disclosures]

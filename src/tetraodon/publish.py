@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ from .queries import CDF, Query
 from .release import Release
 from .rows.publishing import row_entry, targets
 from .rows.release import RowRelease
+from .rows.resumed import check_outside
+from .rows.staged import Staged, written
 from .spreadsheets import write_csv
 
 if TYPE_CHECKING:
@@ -70,13 +72,21 @@ def check_formats(formats: Sequence[str]) -> None:
             raise SpecificationError(f"format {form!r}: one of {', '.join(FORMATS)}.")
 
 
-def check_targets(folder: Path, wanted: Mapping[str, Sequence[str]]) -> None:
+def check_targets(
+    folder: Path, wanted: Mapping[str, Sequence[str]], begun: Mapping[str, str] | None = None
+) -> None:
     """Refuse to replace files that are no earlier answers, manifest or report of this folder.
+
+    Args:
+        begun: files, with their digests, that a run that ended may have moved here before its manifest.
 
     Raises:
         OutputError: names the file.
     """
     ours = _listed(folder)
+    for name, digest in (begun or {}).items():
+        if (folder / name).is_file() and sha256(folder / name) == digest:
+            ours.add(name)
     taken = [folder / f"{file_name(name)}.{form}" for name, formats in wanted.items() for form in formats]
     for target in [*taken, folder / MANIFEST]:
         if target.is_dir() or (target.exists() and target.name not in ours):
@@ -88,13 +98,17 @@ def check_targets(folder: Path, wanted: Mapping[str, Sequence[str]]) -> None:
 
 
 def prepare(
-    folder: Path, wanted: Mapping[str, tuple[int, Sequence[str]]], beside: Mapping[str, Sequence[str]]
+    folder: Path,
+    wanted: Mapping[str, tuple[int, Sequence[str]]],
+    beside: Mapping[str, Sequence[str]],
+    begun: Mapping[str, str] | None = None,
 ) -> None:
     """Check, before any budget is spent, that a folder can take these files and that they replace nothing of others.
 
     Args:
         wanted: rows and formats of each release, by name.
         beside: endings of files that stand beside them, by the release's name.
+        begun: as ``check_targets``.
 
     Raises:
         OutputError: the folder cannot be made or written, the disk or a limit is too small, or a file of others is in the
@@ -102,7 +116,8 @@ def prepare(
     """
     for _, formats in wanted.values():
         check_formats(formats)
-    check_targets(folder, {name: [*forms, *beside.get(name, ())] for name, (_, forms) in wanted.items()})
+    endings = {name: [*forms, *beside.get(name, ())] for name, (_, forms) in wanted.items()}
+    check_targets(folder, endings, begun)
     size = 262_144 + sum(BYTES_A_ROW * rows * len(formats) for rows, formats in wanted.values())
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,9 +157,17 @@ def _listed(folder: Path) -> set[str]:
     return found
 
 
+LOST = "the other answers are lost, and only --again (again=True) draws new ones."
+KEPT = "rows that are staged are kept, and --resume (resume=True) publishes them; other answers of this run are lost."
+
+
 @contextlib.contextmanager
-def staging(folder: Path) -> Iterator[Path]:
-    """A folder to write into; its files move into place together when the block ends well."""
+def staging(folder: Path, rest: str = LOST) -> Iterator[Path]:
+    """A folder to write into; its files move into place together when the block ends well.
+
+    Args:
+        rest: what becomes of what was not written, in words.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(dir=folder, prefix=".writing-"))
@@ -161,8 +184,7 @@ def staging(folder: Path) -> Iterator[Path]:
     except OSError as error:
         what = f"only {', '.join(moved)} was written" if moved else "nothing was published"
         raise OutputError(
-            f"{folder}: writing failed ({error.strerror}); {what}. The budget was already charged: the other answers are "
-            "lost, and only --again (again=True) draws new ones."
+            f"{folder}: writing failed ({error.strerror}); {what}. The budget was already charged: {rest}"
         ) from None
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -185,11 +207,22 @@ def publish(
             raise SpecificationError(f"present.{how.changed[0]}: goes with a query; rows leave as they are.")
         if isinstance(release, MicrodataRelease) and release.audit is not None:
             check_apart(release.audit, folder)
-    check_targets(
-        folder, {release.name: [*how.format, *extra_files(release, how)] for release, how in wanted}
-    )
+    staged = [
+        release.held
+        for release, _ in wanted
+        if isinstance(release, RowRelease) and isinstance(release.held, Staged)
+    ]
+    begun: dict[str, str] = {}
+    for rows in staged:
+        check_outside(rows.folder.path, folder)
+        rows.draw()
+        begun |= written(rows.folder.path)
+    endings = {release.name: [*how.format, *extra_files(release, how)] for release, how in wanted}
+    check_targets(folder, endings, begun)
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
-    with staging(folder) as stage:
+    with staging(folder, KEPT if staged else LOST) as stage:
+        for rows in staged:
+            rows.begin(stage)
         entries = []
         for release, how in wanted:
             if isinstance(release, Release):
@@ -200,7 +233,10 @@ def publish(
                 files = {}
                 for form in how.format:
                     path = stage / f"{release.name}.{form}"
-                    write_table(release.to_arrow(), path)
+                    write_tables(
+                        release.held.pieces() if isinstance(release, RowRelease) else [release.to_arrow()],
+                        path,
+                    )
                     files[form] = _file(path)
                 entries.append(
                     row_entry(release, stage, files)
@@ -211,10 +247,14 @@ def publish(
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")
+        for rows in staged:
+            rows.wrote(stage, {name: digest for told in digests.values() for name, digest in told.items()})
     for row, told in digests.items():
         ledger.published(row, told)
+    for rows in staged:
+        rows.finish()
     if report:
-        _write_report(folder)
+        refresh_report(folder)
     return folder / MANIFEST
 
 
@@ -236,8 +276,8 @@ def _file(path: Path) -> dict[str, str]:
     return {"path": path.name, "sha256": sha256(path)}
 
 
-def _write_report(folder: Path) -> None:
-    """The page, from the manifest and the files as they were published: a failure here loses no answers."""
+def refresh_report(folder: Path) -> None:
+    """Write the page, from the manifest and the files as they were published: a failure here loses no answers."""
     from .report import render
 
     page = render(folder / MANIFEST)
@@ -287,20 +327,27 @@ def file_name_only(path: str) -> str:
 
 def write_table(table: pyarrow.Table, path: Path) -> None:
     """One file from scratch: no statistics, no foreign metadata, the same bytes for the same table."""
-    if path.suffix == ".csv":
-        from pyarrow import csv
+    write_tables([table], path)
 
-        csv.write_csv(table, path, csv.WriteOptions(quoting_style="needed"))
-    else:
-        from pyarrow import parquet
 
-        parquet.write_table(
-            table.replace_schema_metadata(None),
-            path,
-            write_statistics=False,
-            store_schema=False,
-            compression="zstd",
-        )
+def write_tables(tables: Iterable[pyarrow.Table], path: Path) -> None:
+    """``write_table`` of tables of the same columns, one after another, at least one; each is held alone."""
+    from pyarrow import csv, parquet
+
+    with contextlib.ExitStack() as held:
+        writer: Any = None
+        for table in tables:
+            plain = table.replace_schema_metadata(None)
+            if writer is None and path.suffix == ".csv":
+                told = csv.WriteOptions(quoting_style="needed")
+                writer = held.enter_context(csv.CSVWriter(path, plain.schema, write_options=told))
+            elif writer is None:
+                writer = held.enter_context(
+                    parquet.ParquetWriter(
+                        path, plain.schema, write_statistics=False, store_schema=False, compression="zstd"
+                    )
+                )
+            writer.write_table(plain)
 
 
 def extra_files(release: Release | RowRelease | MicrodataRelease, how: Presentation) -> list[str]:

@@ -42,6 +42,7 @@ class Request:
 
     Attributes:
         again: draw and charge afresh although the name is already in the ledger for this edition.
+        resume: go on with staged rows that were charged and not published; what was not charged yet is released as ever.
         guarantee: "proved", or "measured" for rows without a proved bound, which are charged nothing and named beside every
             total.
         publishes_evidence: write what is computed from private rows (leakage, distortion) beside the release.
@@ -56,8 +57,13 @@ class Request:
     guarantee: str = "proved"
     publishes_evidence: bool = False
     audit: Path | None = None
+    resume: bool = False
 
     def __post_init__(self) -> None:
+        if self.again and self.resume:
+            raise SpecificationError(
+                "resume: goes on with what was charged, again charges afresh; ask for one of them."
+            )
         if self.guarantee not in ("proved", "measured"):
             raise SpecificationError("guarantee: 'proved', or 'measured' for rows without a proved bound.")
         if isinstance(self.query, Hybrid):
@@ -198,6 +204,12 @@ def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
                 raise SpecificationError(
                     f"channel.prior: {name!r} must be a histogram of {', '.join(part.names)}, without by, where and bins."
                 )
+    staging = strategy.query.staging
+    staged = [q.staging for q in before.values() if isinstance(q, Rows) and q.staging is not None]
+    if staging is not None and Path(staging).resolve() in {Path(folder).resolve() for folder in staged}:
+        raise SpecificationError(
+            "rows.staging: serves an earlier release of this run; give each a folder of its own."
+        )
     lasting = strategy.query.permanent
     told = [q.permanent.store for q in before.values() if isinstance(q, Rows) and q.permanent is not None]
     stores = {Path(store).resolve() for store in told}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .answers import answers
 from .composition import readable
+from .entries import Entry
 from .errors import DataError, SpecificationError
 from .exact import Number
 from .explain import disclosed_lines, headline, odds_lines, protected_lines
@@ -45,11 +46,13 @@ from .requests import (
     release_loss,
     total_loss,
 )
-from .rows.floor import drawn_after
-from .rows.lasting import charged_already, charged_once, mark_of
+from .rows.lasting import charged_already, charged_once
+from .rows.making import made_rows
 from .rows.planning import RowPlan
 from .rows.query import Rows
-from .rows.release import RowRelease, check_persons, drawn, joint_counts
+from .rows.release import RowRelease, check_persons, joint_counts
+from .rows.resumed import abandon, opened, signed, unfinished
+from .rows.staged import Staged
 from .rows.strategy import RowStrategy
 from .rows.strategy import priced as priced_rows
 from .table import Counts, Table
@@ -191,6 +194,7 @@ class Session:
         rho: Number | None = None,
         guarantee: str = "proved",
         audit: str | os.PathLike[str] | None = None,
+        resume: bool = False,
     ) -> Any:
         """Charge the ledger, then draw.
 
@@ -203,6 +207,9 @@ class Session:
             guarantee: "measured" for rows (``td.Rows``) without a proved bound, and for microdata (``td.HybridObscuring``): nothing
                 is charged, and the ledger names the release beside every total.
             audit: a new private file for the mapping that microdata were made by (whose columns each row was given).
+            resume: go on with staged rows (``td.Rows(…, staging=…)``) of a run that ended before they were published: what was
+                drawn is kept, and nothing is charged again. What was not charged yet is released as ever. The ledger calls staged
+                rows published when ``save`` has written them.
 
         Returns:
             A ``Release`` of answers, a ``RowRelease`` or a ``MicrodataRelease``.
@@ -223,9 +230,17 @@ class Session:
         free = guarantee == "measured" and epsilon is None and rho is None
         loss = Loss("epsilon", Fraction(0)) if free else one_loss(epsilon, rho, "release")
         private = None if audit is None else Path(audit)
-        request = Request(query, loss, name or query.title, chosen, again, guarantee, audit=private)
+        request = Request(
+            query, loss, name or query.title, chosen, again, guarantee, audit=private, resume=resume
+        )
         [made] = self.release_all([request])
-        self.ledger.published(made.charge, {"values": digest_of(made)})
+        if isinstance(made, RowRelease) and isinstance(made.held, Staged):
+            with ExitStack() as undo:
+                undo.callback(made.held.folder.close)
+                made.held.draw()
+                undo.pop_all()
+        else:
+            self.ledger.published(made.charge, {"values": digest_of(made)})
         return made
 
     def release_all(
@@ -233,7 +248,8 @@ class Session:
     ) -> list[Release | RowRelease | MicrodataRelease]:
         """Price everything, check the data, charge everything in one transaction, then draw: all or nothing.
 
-        The ledger calls a charge published once ``publish`` has written its files.
+        The ledger calls a charge published once ``publish`` has written its files. Rows that are staged are drawn when they are
+        first read; those that are resumed are not charged again.
 
         Args:
             priced: what ``price_all`` said for these requests under this policy, if it was asked already.
@@ -242,10 +258,12 @@ class Session:
         if [(p.request, p.policy_hash) for p in priced] != [(r, self.policy.hash) for r in requests]:
             raise SpecificationError("release_all.priced: made for other requests or another policy.")
         charges = [self._charge(p) for p in priced]
-        self.ledger.check(charges)  # before the data are looked at; charging decides
+        going_on = self._going_on(priced, charges)
+        # Before the data are looked at; charging decides.
+        self.ledger.check([charge for charge in charges if charge.name not in going_on])
         context = self.context
         try:
-            return self._drawn(priced, charges, context)
+            return self._drawn(priced, charges, going_on, context)
         except BaseException as error:
             # The frames below hold true counts, which tools that record local variables would show.
             raise error.with_traceback(None) from None
@@ -253,24 +271,44 @@ class Session:
     def _charge(self, priced: PricedRequest) -> Charge:
         charge = charge_of(priced, self.policy, self.table.edition, self.table.choice)
         if isinstance(priced.strategy, RowStrategy):
-            return charged_once(charge, priced.strategy, self.ledger.entries)
+            return signed(charged_once(charge, priced.strategy, self.ledger.entries), priced.strategy)
         return charge
 
+    def _going_on(self, priced: Sequence[PricedRequest], charges: Sequence[Charge]) -> dict[str, Entry]:
+        """The charges that resumed requests go on with, by name."""
+        found, entries = dict[str, Entry](), self.ledger.entries
+        for p, charge in zip(priced, charges, strict=True):
+            if p.request.resume:
+                query = p.request.query
+                entry = unfinished(charge, query.staging if isinstance(query, Rows) else None, entries)
+                found |= {} if entry is None else {charge.name: entry}
+        return found
+
     def _drawn(
-        self, priced: Sequence[PricedRequest], charges: Sequence[Charge], context: dict[str, Any]
+        self,
+        priced: Sequence[PricedRequest],
+        charges: Sequence[Charge],
+        going_on: dict[str, Entry],
+        context: dict[str, Any],
     ) -> list[Release | RowRelease | MicrodataRelease]:
-        with ExitStack() as held:
+        with ExitStack() as held, ExitStack() as undo:
             # Entropy is read before the data, so that drawing cannot take longer for some data than for other.
             reserves = [held.enter_context(reserved(p.strategy.loss, p.strategy.draws)) for p in priced]
             self._check_known()
             tables: list[tuple[Any, int]] = []
             vanishing = self.policy.neighbourhood.vanishing
-            for p in priced:
+            for p, charge in zip(priced, charges, strict=True):
                 if isinstance(p.strategy, HybridStrategy):
                     if p.request.audit is not None:
                         check_audit(p.request.audit)
                     found = read(self.table, p.strategy.layout)
                     tables.append(((found, p.strategy.fitted(found, p.request.name)), found.data.rows))
+                    continue
+                if isinstance(p.strategy, RowStrategy) and p.strategy.query.staging is not None:
+                    entry = going_on.get(charge.name)
+                    strategy, rows_held = opened(self.table, p.strategy, charge, entry, self.ledger)
+                    undo.callback(abandon, rows_held, self.ledger)
+                    tables.append(((strategy, rows_held), rows_held.count))
                     continue
                 counts = self.table.counts(*p.strategy.domain.names)
                 if isinstance(p.strategy, RowStrategy):
@@ -285,26 +323,20 @@ class Session:
                         "table: more records, or steps of weight, than are counted (docs/people.md). Nothing was spent."
                     )
                 tables.append((p.strategy.tabulate(counts), counts.total))
-            rows = self.ledger.charge_all(charges)
+            fresh = [charge for charge in charges if charge.name not in going_on]
+            numbers = {name: entry.seq for name, entry in going_on.items()}
+            numbers |= zip((charge.name for charge in fresh), self.ledger.charge_all(fresh), strict=True)
+            rows = [numbers[charge.name] for charge in charges]
             releases: dict[str, Any] = {}
             for p, charge, reserve, (table, total), row in zip(
                 priced, charges, reserves, tables, rows, strict=True
             ):
                 name = p.request.name
                 if isinstance(p.strategy, RowStrategy):
-                    strategy, joints = table
-                    with charged_already(name):
-                        made = strategy.finished(releases)
-                        if made.has_floor:
-                            made, told, joints = drawn_after(self.table, made)
-                        else:
-                            told = drawn(self.table, made, mark_of(charge))
+                    strategy, rows_held = table
                     shown = p.request.publishes_evidence
-                    used = {n: releases[n] for n in made.needs}
-                    more = tuple(str(d) for d in charge.disclosures if d not in made.disclosed())
-                    # As many as leave: where rows have weights, the sum of these may be a secret.
-                    releases[name] = RowRelease(
-                        name, made, told, told.num_rows, charge.loss, row, context, joints, shown, used, more
+                    releases[name] = made_rows(
+                        self.table, strategy, rows_held, charge, row, releases, context, shown
                     )
                     continue
                 if isinstance(p.strategy, HybridStrategy):
@@ -315,6 +347,7 @@ class Session:
                 releases[name] = Release(
                     name, p.strategy, told, public, p.considered, row, context, self.policy.people
                 )
+            undo.pop_all()
         return list(releases.values())
 
     def _check_known(self) -> None:

@@ -20,6 +20,7 @@ from .rows.query import Rows
 # Keys that only releases of rows have, with what they are where they are left out.
 ROW_KEYS: Mapping[str, Any] = {
     "keep": [], "channel": None, "guarantee": "proved", "publish_evidence": False, "rows_per_person": 1, "permanent": None,
+    "staging": None,
 }  # fmt: skip
 
 
@@ -63,6 +64,7 @@ def row_request(told: Mapping[str, Any], folder: Path, earlier: Sequence[str]) -
         channel=channel,
         rows_per_person=told["rows_per_person"],
         permanent=permanent,
+        staging=_staging(told["staging"], folder),
     )
     if told["guarantee"] == "measured" and told["epsilon"] is None and told["rho"] is None:
         loss = Loss("epsilon", Fraction(0))
@@ -72,6 +74,14 @@ def row_request(told: Mapping[str, Any], folder: Path, earlier: Sequence[str]) -
     return Request(
         query, loss, told["name"], guarantee=told["guarantee"], publishes_evidence=told["publish_evidence"]
     )
+
+
+def _staging(told: str | None, folder: Path) -> Path | None:
+    if told is None:
+        return None
+    if not told or "\0" in told:
+        raise SpecificationError("staging: the path of a folder, not empty and without null characters.")
+    return folder / told
 
 
 def microdata_request(told: Mapping[str, Any], folder: Path) -> Request:

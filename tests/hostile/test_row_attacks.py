@@ -367,19 +367,19 @@ def test_ids_of_a_declared_attribute_are_exact_for_every_policy_on_the_ledger(
 def test_a_copy_from_between_the_charge_and_the_draw_pays_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tetraodon import session
     from tetraodon.channels.permanent import Permanent
+    from tetraodon.rows import making
 
     path = tmp_path / "a.permanent"
     Permanent.open(path).close()
     copies: list[bytes] = []
-    whole = session.drawn
+    whole = making.drawn
 
     def copied(*told: Any) -> Any:
         copies.append(path.read_bytes())
         return whole(*told)
 
-    monkeypatch.setattr(session, "drawn", copied)
+    monkeypatch.setattr(making, "drawn", copied)
     s = td.Session(td.Table(people(), DOMAIN), OPEN, epsilon=2)
     s.release(lasting(tmp_path), epsilon="1/2", name="one")
     path.write_bytes(copies[0])
@@ -391,12 +391,12 @@ def test_a_copy_from_between_the_charge_and_the_draw_pays_again(
 def test_what_fails_after_the_charge_says_that_it_was_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tetraodon import session
+    from tetraodon.rows import making
 
     def fails(*told: Any) -> Any:
         raise OutputError("the store is gone.")
 
-    monkeypatch.setattr(session, "drawn", fails)
+    monkeypatch.setattr(making, "drawn", fails)
     s = td.Session(td.Table(people(), DOMAIN), OPEN, epsilon=2)
     with pytest.raises(OutputError, match=r"the store is gone.*charged already"):
         s.release(lasting(tmp_path), epsilon="1/2", name="one")

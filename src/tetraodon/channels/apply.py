@@ -189,7 +189,7 @@ def applied(
         DataError: as ``Table.rows``; nothing leaves.
         EngineError: the engine failed.
     """
-    outputs = _checked(table, targets, keep, lasting, shown)
+    outputs = checked(table, targets, keep, lasting, shown)
     try:
         return _applied(table, targets, keep, lasting, shown, second, outputs)
     except BaseException as error:
@@ -209,7 +209,7 @@ def _applied(
 ) -> pyarrow.Table:
     beside = () if second is None else second.beside
     names = dict.fromkeys([*(name for target in targets for name in target.names), *shown, *beside])
-    run = _Run(table.domain.select(*names), tuple(targets), (*shown, *beside))
+    run = Run(table.domain.select(*names), tuple(targets), (*shown, *beside))
     if lasting is None and table.is_spread:
         cells, kept = _spread(run, table.spread(names, keep, run, run.kinds), len(keep))
     else:
@@ -222,6 +222,25 @@ def _applied(
         cells = [*second.run(cells[:count], cells[left:]), *cells[count:left]]
     order = [np.arange(len(cells[0]))] if keep else []
     cells = shuffled(*cells, *order)
+    columns = columns_of(table, targets, shown, outputs, cells)
+    columns |= {name: taken(parts, cells[-1]) for name, parts in zip(keep, kept, strict=True)}
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
+def columns_of(
+    table: Table,
+    targets: Sequence[Target],
+    shown: Sequence[str],
+    outputs: Sequence[Sequence[Output]],
+    cells: Sequence[NDArray[Any]],
+) -> dict[str, Any]:
+    """Arrow columns by name, for the outputs of each target and the cells of each attribute shown.
+
+    Args:
+        outputs: as ``checked`` says.
+    """
     columns: dict[str, Any] = {}
     domains = [
         *(target.channel.outputs for target in targets),
@@ -231,10 +250,7 @@ def _applied(
         each = domain.decode(drawn) if len(told) > 1 else (drawn,)
         for output in told:
             columns |= output.arrays(each[output.place])
-    columns |= {name: taken(parts, cells[-1]) for name, parts in zip(keep, kept, strict=True)}
-    import pyarrow as pa
-
-    return pa.table(columns)
+    return columns
 
 
 def _cells_of(attribute: Attribute) -> dict[str, Any]:
@@ -245,13 +261,18 @@ def _cells_of(attribute: Attribute) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key != "column"}
 
 
-def _checked(
+def checked(
     table: Table,
     targets: Sequence[Target],
-    keep: Sequence[str],
-    lasting: Lasting | None,
-    shown: Sequence[str],
+    keep: Sequence[str] = (),
+    lasting: Lasting | None = None,
+    shown: Sequence[str] = (),
 ) -> list[list[Output]]:
+    """The columns that each target fills, then those of each attribute shown.
+
+    Raises:
+        SpecificationError: as ``applied``.
+    """
     if not targets:
         raise SpecificationError("channel: at least one attribute to replace.")
     if isinstance(keep, str) or not all(isinstance(c, str) for c in keep):
@@ -284,7 +305,7 @@ def _checked(
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """Channels side by side, and the attributes shown beside them: from the cell of a row to what is drawn, and kept of it."""
 
     domain: Domain
@@ -330,7 +351,7 @@ class _Run:
         return [each[name].astype(narrow(self.domain[name].size)) for name in self.shown]
 
 
-def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
+def _drawn(run: Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
     """An independent draw for each row."""
     cells: list[list[NDArray[Any]]] = [[] for _ in (*run.targets, *run.shown)]
     beside: list[list[Any]] = [[] for _ in range(kept)]
@@ -352,7 +373,7 @@ def _drawn(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]
     return [np.concatenate(parts) for parts in cells], beside
 
 
-def _spread(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
+def _spread(run: Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any]], list[list[Any]]]:
     """What the workers of an engine drew."""
     cells: list[list[NDArray[Any]]] = [[] for _ in run.kinds]
     beside: list[list[Any]] = [[] for _ in range(kept)]
@@ -363,7 +384,7 @@ def _spread(run: _Run, read: Iterable[Any], kept: int) -> tuple[list[NDArray[Any
 
 
 def _lasting(
-    run: _Run, read: Iterable[Any], kept: int, lasting: Lasting
+    run: Run, read: Iterable[Any], kept: int, lasting: Lasting
 ) -> tuple[list[NDArray[Any]], list[list[Any]]]:
     """One answer for all rows of an id. Which of its rows is asked is drawn by lot: by their order it could depend on values."""
     import pyarrow as pa

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 LONGEST = 60
 LABELLED = 2**17  # cells that can be found by their names
+ROWS = 1 << 18  # that are looked at together
+COUNT = "\0count"  # no column of a published file has this name
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +171,7 @@ def counted_rows(entry: RowRelease, channel: ChannelText, domain: Domain) -> Int
     named = {n: needed[i:j] for n, i, j in zip(domain, ends, ends[1:], strict=False)}
     points = [column for n, columns in named.items() if isinstance(domain[n], Point) for column in columns]
     try:
-        table = _columns(entry, needed, points)
-        # Few distinct places stand for any number of rows.
-        groups = table.group_by(needed).aggregate([([], "count_all")])
+        groups = _grouped(entry, needed, points)
     except (pa.ArrowException, KeyError):
         raise misfit(entry) from None
     cells = []
@@ -183,7 +183,7 @@ def counted_rows(entry: RowRelease, channel: ChannelText, domain: Domain) -> Int
     if any((c < 0).any() for c in cells):
         raise misfit(entry)
     found = np.zeros(domain.size, dtype=np.int64)
-    np.add.at(found, domain.encode(cells), np.asarray(groups.column("count_all"), dtype=np.int64))
+    np.add.at(found, domain.encode(cells), np.asarray(groups.column(COUNT), dtype=np.int64))
     return found
 
 
@@ -194,26 +194,55 @@ def misfit(entry: RowRelease) -> SpecificationError:
     )
 
 
-def _columns(entry: RowRelease, needed: list[str], numbers: list[str]) -> Any:
-    """Some columns of the published file, coordinates as numbers."""
+def _grouped(entry: RowRelease, needed: list[str], numbers: list[str]) -> Any:
+    """Every combination of some published columns with its count, read some rows at a time: few places stand for any number of rows.
+
+    Raises:
+        SpecificationError: there are other columns, or more or fewer rows, than the manifest says.
+    """
+    import pyarrow as pa
+
+    groups, rows = None, 0
+    for table in _tables(entry, needed, numbers):
+        rows += table.num_rows
+        found = table.group_by(needed).aggregate([([], "count_all")]).rename_columns([*needed, COUNT])
+        if groups is not None:
+            both = pa.concat_tables([groups, found]).group_by(needed)
+            found = both.aggregate([(COUNT, "sum")]).rename_columns([*needed, COUNT])
+        groups = found
+    if rows != entry.rows or groups is None:
+        raise misfit(entry)
+    return groups
+
+
+def _tables(entry: RowRelease, needed: list[str], numbers: list[str]) -> Iterator[Any]:
+    """Some columns of the published file, coordinates as numbers, one part of its rows after another."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     form, content = entry.content
     if form == "parquet":
-        file = parquet.ParquetFile(io.BytesIO(content))
-        names, rows = file.schema_arrow.names, file.metadata.num_rows
-        table = file.read(columns=list(dict.fromkeys(needed)))
+        file = parquet.ParquetFile(pa.BufferReader(content))
+        names = file.schema_arrow.names
+        batches = file.iter_batches(ROWS, columns=needed)
+        empty = file.schema_arrow.empty_table()
     else:
         kinds = {n: pa.float64() if n in numbers else pa.string() for n in entry.attributes}
         convert = csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
         parse = csv.ParseOptions(newlines_in_values=True)
-        table = csv.read_csv(io.BytesIO(content), parse_options=parse, convert_options=convert)
-        names, rows = table.column_names, table.num_rows
-    if set(names) != set(entry.attributes) or rows != entry.rows:
+        batches = csv.open_csv(pa.BufferReader(content), parse_options=parse, convert_options=convert)
+        names, empty = batches.schema.names, batches.schema.empty_table()
+    if set(names) != set(entry.attributes):
         raise misfit(entry)
-    table = table.select(needed)
-    for i, name in enumerate(needed):
+    for table in itertools.chain([empty], map(pa.Table.from_batches, ([b] for b in batches))):
+        yield _plain(table.select(needed), numbers)
+
+
+def _plain(table: Any, numbers: list[str]) -> Any:
+    """Columns without dictionaries, and coordinates as numbers."""
+    import pyarrow as pa
+
+    for i, name in enumerate(table.column_names):
         kind = pa.float64() if name in numbers else None
         column = table.column(i)
         if pa.types.is_dictionary(column.type):

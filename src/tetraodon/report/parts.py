@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import OutputError, SpecificationError
+from ..files import sha256
 from ..loss import UNITS, Loss, Unit
 from ..sensitivity.persons import PRESENCE
 from .document import File
@@ -41,7 +42,8 @@ def unit_of(spec: Mapping[str, Any], where: str) -> Unit:
 
 def files_of(spec: Mapping[str, Any], folder: Path, where: str) -> tuple[tuple[File, ...], tuple[str, bytes]]:
     """Every published file, checked, and the content of one (Parquet before CSV: it keeps types)."""
-    listed, contents = contents_of(spec, folder, where)
+    chosen = [form for form in ("parquet", "csv") if form in spec][:1]
+    listed, contents = contents_of(spec, folder, where, chosen)
     return listed, one_of(contents, where)
 
 
@@ -54,9 +56,13 @@ def one_of(contents: Mapping[str, bytes], where: str, beside: str = "") -> tuple
 
 
 def contents_of(
-    spec: Mapping[str, Any], folder: Path, where: str
+    spec: Mapping[str, Any], folder: Path, where: str, wanted: Collection[str] | None = None
 ) -> tuple[tuple[File, ...], dict[str, bytes]]:
-    """Every published file, checked, and their contents by format."""
+    """Every published file, checked, and their contents by format.
+
+    Args:
+        wanted: formats whose contents are given; all by default. Others are checked without being held.
+    """
     listed: list[File] = []
     contents: dict[str, bytes] = {}
     for form in spec:
@@ -67,16 +73,18 @@ def contents_of(
         if file.path in ("", ".", "..") or set(file.path) & {"/", "\\", ":", "\0"}:
             raise SpecificationError(f"{where}.files.{form}.path: the name of a file beside the manifest.")
         try:
-            content = (folder / file.path).read_bytes()
+            content = (folder / file.path).read_bytes() if wanted is None or form in wanted else None
+            digest = sha256(folder / file.path) if content is None else hashlib.sha256(content).hexdigest()
         except OSError as error:
             raise OutputError(f"{file.path}: the published file cannot be read ({error.strerror}).") from None
-        if hashlib.sha256(content).hexdigest() != file.sha256:
+        if digest != file.sha256:
             raise OutputError(
                 f"{file.path}: its sha256 is not the one in the manifest, so it is not the file that was published; "
                 "restore that file or release again."
             )
         listed.append(file)
-        contents[form] = content
+        if content is not None:
+            contents[form] = content
     return tuple(listed), contents
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..channels.channel import Channel
-from ..errors import SpecificationError, unknown
+from ..errors import SpecificationError, Unsupported, unknown
 from ..exact import exact
 from ..phrases import attribute_names
 from ..queries import Query
@@ -56,9 +57,12 @@ class Rows(Query):
         keep: attributes that leave as they are. They must be no secret of the policy; together they may single people out.
         rows_per_person: no person has more rows in the table than this, which is public. The charge covers them all.
         permanent: one answer per person and epoch, charged once for all of a person's rows.
+        staging: a private folder in which what was drawn is kept, part by part, until it is published: a run that was killed can be
+            resumed, and memory is bounded (docs/channels.md). It is no part of what is released, and of no specification.
 
     Raises:
-        SpecificationError: no attribute, one that stands twice, a channel of the wrong kind.
+        SpecificationError: no attribute, one that stands twice, a channel of the wrong kind, an empty path.
+        Unsupported: permanent answers that are staged.
 
     >>> Rows("home", keep=["region"], channel={"kind": "planar-geometric"}).to_spec()
     {'rows': [['home']], 'keep': ['region'], 'channel': {'kind': 'planar-geometric'}}
@@ -70,6 +74,7 @@ class Rows(Query):
     channel: tuple[Channel, ...] | Declared | None = None
     rows_per_person: int = 1
     permanent: Permanent | None = None
+    staging: str | None = None
 
     def __init__(
         self,
@@ -78,6 +83,7 @@ class Rows(Query):
         keep: Sequence[str] | str = (),
         rows_per_person: int = 1,
         permanent: Permanent | Mapping[str, Any] | None = None,
+        staging: str | os.PathLike[str] | None = None,
     ) -> None:
         columns = tuple(attribute_names(a, "rows") for a in attributes)
         kept = attribute_names(keep, "rows.keep") if keep else ()
@@ -101,9 +107,14 @@ class Rows(Query):
             raise SpecificationError(
                 "rows.rows_per_person: goes without permanent, where one answer stands for all rows of a person."
             )
+        folder = _folder(staging)
+        if folder is not None and permanent is not None:
+            raise Unsupported(
+                "rows.staging: goes without permanent, whose store keeps every answer before it leaves; release it again to go on."
+            )
         self._set(
             (), None, None, columns=columns, keep=kept, channel=_channels(channel, len(columns)),
-            rows_per_person=int(count), permanent=permanent,
+            rows_per_person=int(count), permanent=permanent, staging=folder,
         )  # fmt: skip
         twice = [n for n in kept if n in self.attributes]
         if twice:
@@ -119,7 +130,7 @@ class Rows(Query):
         return [list(group) for group in self.columns]
 
     def to_spec(self) -> dict[str, Any]:
-        """A plain JSON-ready form; ``query_from_spec`` is its inverse, except for channels given as objects."""
+        """A plain JSON-ready form; ``query_from_spec`` is its inverse, except for channels given as objects and for staging."""
         spec: dict[str, Any] = {"rows": self._body()}
         if self.keep:
             spec["keep"] = list(self.keep)
@@ -131,6 +142,13 @@ class Rows(Query):
         if self.rows_per_person != 1:
             spec["rows_per_person"] = self.rows_per_person
         return spec | ({} if self.permanent is None else {"permanent": self.permanent.to_spec()})
+
+
+def _folder(staging: Any) -> str | None:
+    told = os.fspath(staging) if isinstance(staging, str | os.PathLike) else staging
+    if told is not None and (not isinstance(told, str) or not told or "\0" in told):
+        raise SpecificationError("rows.staging: the path of a folder, not empty and without null characters.")
+    return told
 
 
 def _channels(channel: Any, count: int) -> tuple[Channel, ...] | Declared | None:

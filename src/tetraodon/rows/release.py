@@ -16,6 +16,7 @@ from ..errors import Unsupported
 from ..loss import Loss
 from ..sensitivity import Sensitivity
 from .query import Rows
+from .staged import InMemory, Staged
 from .strategy import Replaced, RowStrategy
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class RowRelease:
     Attributes:
         name: what the ledger calls it.
         strategy: what was run.
-        table: one row for every record, in random order: replaced values, then what was kept.
+        held: one row for every record, in random order: replaced values, then what was kept; in memory, or in a folder.
         total: number of records, public.
         charge: number of the ledger row that holds it.
         context: what the session says about data, policy and budget.
@@ -45,7 +46,7 @@ class RowRelease:
 
     name: str
     strategy: RowStrategy
-    table: pyarrow.Table
+    held: InMemory | Staged
     total: int
     spent: Loss
     charge: int
@@ -86,8 +87,18 @@ class RowRelease:
         """What left as it is, or without a proved bound."""
         return [*self.strategy.disclosed(), *self.notes]
 
+    @property
+    def is_staged(self) -> bool:
+        """Whether the rows are in a folder, until ``save`` has published them."""
+        return isinstance(self.held, Staged)
+
+    @property
+    def table(self) -> pyarrow.Table:
+        """The published rows, all in memory."""
+        return self.held.whole()
+
     def to_arrow(self) -> pyarrow.Table:
-        """The published rows."""
+        """The published rows, all in memory. Those that are staged can be read until ``save`` has published them."""
         return self.table
 
     def to_frame(self) -> pandas.DataFrame:

@@ -235,6 +235,7 @@ def priced(query: Rows, policy: Policy, loss: Loss, guarantee: str = "proved") -
     _check_people(query, policy)
     check_kept(query.keep, policy)
     _check_permanent(query, policy)
+    _check_staged(query)
     check_learned(query, policy, loss, guarantee)
     parts = tuple(_part(query, policy, i) for i in range(len(query.columns)))
     private = worst("none", *(source_of_part(p) for p in parts)) == "private"
@@ -393,6 +394,26 @@ def _check_permanent(query: Rows, policy: Policy) -> None:
         raise Unsupported(
             "rows.permanent: needs one channel for the whole epoch, and this one is made anew each time; save it once and use "
             "kind = 'file'."
+        )
+
+
+def _check_staged(query: Rows) -> None:
+    """Rows that are drawn in parts, by runs that may not know each other, go through a channel that needs no other rows or answers.
+
+    Raises:
+        Unsupported: names the fix.
+    """
+    if query.staging is None or not isinstance(query.channel, Declared):
+        return
+    if query.channel.has_joint:
+        raise Unsupported(
+            "rows.staging: this channel is fitted on all rows at once, which staging does not hold; leave staging out, or save a channel "
+            "and use kind = 'file'."
+        )
+    if query.channel.needs:
+        raise Unsupported(
+            "rows.staging: this channel takes a prior from an answer of the same run, which a run that goes on does not have; release "
+            "the answer first, save the channel that is made from it, and use kind = 'file'."
         )
 
 
