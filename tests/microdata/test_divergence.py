@@ -154,7 +154,7 @@ def test_the_proved_excess_of_jensen_shannon(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pair_sums, "_few", lambda x: False)
     monkeypatch.setattr(
         pair_sums,
-        "_knots",
+        "knots_of",
         lambda x, growing: np.minimum(
             x.min() * ratio ** np.arange(math.ceil(np.log(x.max() / x.min()) / np.log(ratio)) + 1), x.max()
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -16,6 +16,7 @@ from .features import Features
 
 Kind = Literal["ordered", "tree", "grid", "plain"]
 MOST_NAMED = 12
+PART = 1 << 17  # rows whose columns are looked at together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,6 +116,11 @@ class Data:
         """The joint private value of each row, row-major over the columns."""
         return np.ravel_multi_index(self.codes, self.sizes).astype(np.int64)
 
+    def take(self, rows: Ints) -> Data:
+        """Some of the rows, in the order given."""
+        codes = tuple(own[rows] for own in self.codes)
+        return Data(self.features.take(rows), self.columns, codes, self.classes[rows])
+
     def joint(self, members: Sequence[Ints]) -> Ints:
         """Joint values whose part in each column is one of these.
 
@@ -125,6 +131,16 @@ class Data:
         """
         grid = np.meshgrid(*members, indexing="ij")
         return np.sort(np.ravel_multi_index(tuple(g.ravel() for g in grid), self.sizes)).astype(np.int64)
+
+
+def parts_of(rows: int) -> Iterator[Ints]:
+    """The numbers of all rows, some at a time.
+
+    >>> [part.tolist() for part in parts_of(3)]
+    [[0, 1, 2]]
+    """
+    for start in range(0, rows, PART):
+        yield np.arange(start, min(start + PART, rows))
 
 
 def labels_of(labels: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from ..exact import show
 from ..table import Table
 from .classes import Classes, classes_of
 from .data import Data, Kind, PrivateColumn
-from .features import Features, Floats
+from .features import Deferred, Features, Floats
 from .settings import Hybrid
 
 MOST_VALUES = 100_000  # of one private column
@@ -151,10 +151,9 @@ def read(table: Table, layout: Layout) -> Read:
     """
     domain, settings = layout.domain, layout.settings
     parts: dict[str, list[NDArray[np.signedinteger[Any]]]] = {name: [] for name in domain}
-    for batch in table.rows(*domain.names, ordered=True):
-        told = domain.decode(np.asarray(batch.cells))
-        for (name, attribute), own in zip(domain.items(), told, strict=True):
-            parts[name].append(own.astype(narrow(attribute.size)))
+    for told in table.cells(*domain.names, ordered=True):
+        for name, attribute in domain.items():
+            parts[name].append(told.pop(name).astype(narrow(attribute.size)))
     cells = {name: np.concatenate(parts.pop(name)) for name in domain}
     rows = len(next(iter(cells.values())))
     classes, labels = None, np.zeros(rows, dtype=np.int64)
@@ -163,7 +162,13 @@ def read(table: Table, layout: Layout) -> Read:
         classes = classes_of([c for c, _ in sides], [size for _, size in sides], settings.class_size)
         labels = classes.labels
     private = tuple(cells[c.name].astype(np.int64) for c in layout.private)
-    return Read(Data(features_of(domain, settings, cells), layout.private, private, labels), cells, classes)
+
+    def part(chosen: Ints) -> Features:
+        return features_of(domain, settings, {name: own[chosen] for name, own in cells.items()})
+
+    is_large = settings.sample is not None and rows > settings.sample
+    features = Deferred(rows, part) if is_large else features_of(domain, settings, cells)
+    return Read(Data(features, layout.private, private, labels), cells, classes)
 
 
 # Private columns

@@ -9,7 +9,7 @@ import numpy as np
 from ..axes import Ints
 from ..errors import Refused
 from ..noise import below
-from .data import Data
+from .data import Data, parts_of
 from .distances import apart
 from .plan import Plan
 
@@ -115,7 +115,12 @@ def _unlike() -> Refused:
 
 
 def _to_donors(plan: Plan, data: Data, donors: Ints) -> float:
-    return float(apart(data.features, np.arange(data.rows), donors, plan.settings.metric).mean())
+    total = 0.0
+    for part in parts_of(data.rows):
+        own, given = data.features.take(part), data.features.take(donors[part])
+        every = np.arange(len(part))
+        total += float(apart(own, every, every, plan.settings.metric, given).sum())
+    return total / data.rows
 
 
 def _to_prototypes(plan: Plan, data: Data, targets: Ints) -> float:

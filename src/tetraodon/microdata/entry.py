@@ -157,10 +157,17 @@ def _words(release: MicrodataRelease, plan: Plan) -> list[str]:
         f"{MEASURED}: rows lie {number(told['distortion'])} ({asked.metric}) from what stands in their place on average, of "
         f"{number(told['budget'])} allowed; in this draw {number(release.realised)}.",
     ]
-    if plan.bound is not None and plan.gap is not None:
-        rule = (
-            f"these clusters ({'donors' if asked.published == 'donors' else 'prototypes'} by the same rule)"
+    rule = f"these clusters ({'donors' if asked.published == 'donors' else 'prototypes'} by the same rule)"
+    if plan.sampled is not None and plan.channel_bound is not None:
+        lines.append(
+            f"{MEASURED}: groups and clusters were found on {int(plan.sampled['rows']):,} rows drawn at random, of which a row told "
+            f"{_bits(plan.sampled['leakage'])} at a distance of {number(plan.sampled['distortion'])}; all other figures are of all rows."
         )
+        lines.append(
+            f"{CERTIFIED}: in these groups no exchange between {rule} within the same distance leaks less than "
+            f"{_bits(plan.channel_bound)}; of other groups nothing is certified."
+        )
+    if plan.bound is not None and plan.gap is not None:
         if plan.coarse > NARROW:
             said = f"leak less by more than {_bits(plan.gap)}, the price of coarse groups counted"
         else:

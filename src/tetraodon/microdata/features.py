@@ -10,7 +10,7 @@ Private: neither a ``repr`` nor an error shows a value or a number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +170,45 @@ class Features:
         kinds = [(len(self.number_names), "number"), (len(self.code_names), "code")]
         told = ", ".join(f"{n} {kind}{'s' * (n > 1)}" for n, kind in kinds if n)
         return f"Features({told}: {', '.join(self.names)})"
+
+
+class Deferred(Features):
+    """Features of many rows that are made part by part (``take``); the whole of them is made where it is asked for.
+
+    Args:
+        rows: how many there are.
+        part: the features of some rows, by their numbers.
+
+    >>> import pyarrow as pa
+    >>> people = Features.of_arrow(pa.table({"n": [0, 10, 5]}), ["n"])
+    >>> Deferred(3, people.take).take(np.array([1])).numbers.tolist()
+    [[10.0]]
+    """
+
+    def __init__(self, rows: int, part: Callable[[Ints], Features]) -> None:
+        none = part(np.empty(0, dtype=np.int64))
+        for name in ("names", "number_names", "code_names", "low", "ranges", "categories"):
+            object.__setattr__(self, name, getattr(none, name))
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_part", part)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("numbers", "codes"):
+            raise AttributeError(name)
+        made = self._part(np.arange(self._rows))
+        object.__setattr__(self, "numbers", made.numbers)
+        object.__setattr__(self, "codes", made.codes)
+        return getattr(made, name)
+
+    @property
+    def rows(self) -> int:
+        """How many rows. Private."""
+        return int(self._rows)
+
+    def take(self, rows: Ints) -> Features:
+        """Some of the rows, in the order given."""
+        made: Features = self._part(rows)
+        return made
 
 
 def _fixed(array: NDArray[Any]) -> Any:

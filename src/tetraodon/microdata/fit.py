@@ -48,7 +48,20 @@ def fit(data: Data, settings: Hybrid, rng: np.random.Generator | None = None) ->
         Refused: no groups meet the requirements within the distortion; the message holds no private count.
     """
     _check(data, settings)
-    prepared = Prepared.of(data, settings)
+    if settings.sample is not None and data.rows > settings.sample:
+        from .from_sample import fit_on_sample
+
+        return fit_on_sample(data, settings)
+    return best(Prepared.of(data, settings), rng)
+
+
+def best(prepared: Prepared, rng: np.random.Generator | None = None) -> Plan:
+    """Groups and channels of least leakage for rows that are summed up.
+
+    Raises:
+        Refused: as ``fit``.
+    """
+    data, settings = prepared.data, prepared.settings
     if settings.method == "alternating":
         source = np.random.default_rng() if rng is None else rng
         found, history = alternate(prepared, first_groups(prepared, source), source)
@@ -120,8 +133,8 @@ def candidates_of(
             f"hybrid.private: {column.name!r} has more than {MOST_CANDIDATES:,} candidate groups; declare coarser values."
         )
     need = replace(settings.requirements, alpha=None) if relaxed else settings.requirements
-    own = np.bincount(data.codes[at], minlength=column.size)
-    share = family.counts_of(own.astype(np.float64)) / prepared.total
+    own = prepared.rows_of(at)
+    share = family.counts_of(own.astype(np.float64)) / prepared.tested.rows
     width = family.counts_of(np.ones(column.size)) / column.size
     coarse = settings.coarseness * LN2 * share * width
     if not others:
@@ -185,7 +198,7 @@ def family_of(prepared: Prepared, column: PrivateColumn, at: int) -> Family:
         shape = SHAPES[column.kind][0]
         if column.kind == "grid" and column.size > MOST_BOXED:
             shape = "curve"
-    rows = np.bincount(prepared.data.codes[at], minlength=column.size)
+    rows = prepared.rows_of(at)
     if shape == "intervals":
         return _runs(np.arange(column.size), rows)
     if shape == "tree":
@@ -231,7 +244,7 @@ def _several(prepared: Prepared) -> tuple[Found, list[list[Ints]]]:
         if not better:
             break
     assert best is not None
-    if not holds_jointly(prepared.settings.requirements, prepared.data, _group_of(prepared.data, cuts)):
+    if not holds_jointly(prepared.settings.requirements, prepared.tested, _group_of(prepared.data, cuts)):
         raise Refused(
             "hybrid: no joint groups of these private columns were found that meet k, alpha, l and beta; relax them, or state fewer "
             "groups."

@@ -32,7 +32,7 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         private, insensitive, distortion, k, l, alpha, beta, variety, groups, coarseness, metric, clusters, method, budget, invariant,
-            publish, donors, quasi_identifiers, class_size, generalise: see ``Hybrid``.
+            publish, donors, quasi_identifiers, class_size, generalise, sample: see ``Hybrid``.
         hierarchy: of private categories, by column: a mapping from each value and node to the node above it.
         map_width: the private column holds cells of a map, numbered row by row, of so many columns.
 
@@ -80,6 +80,7 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         quasi_identifiers: Sequence[str] | str = (),
         class_size: Any = 5,
         generalise: str = "auto",
+        sample: Any = None,
         hierarchy: Mapping[str, Mapping[str, str]] | None = None,
         map_width: int | None = None,
     ) -> None:
@@ -103,6 +104,7 @@ class HybridObscuring(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.quasi_identifiers = quasi_identifiers
         self.class_size = class_size
         self.generalise = generalise
+        self.sample = sample
         self.hierarchy = hierarchy
         self.map_width = map_width
 

@@ -98,12 +98,12 @@ def counted(
             level, code = np.unique(x, return_inverse=True)
             total += everyone - _equal(keys, code.reshape(-1), size, len(level))
         elif metric == "gower":
-            total += _weighted(x, keys, size, np.unique(x) if short else _knots(x, False), metric)
+            total += _weighted(x, keys, size, np.unique(x) if short else knots_of(x, False), metric)
         else:
             held = np.flatnonzero(x)
             if len(held):
                 x = x[held]
-                knots = np.unique(x) if short else _knots(x, True)
+                knots = np.unique(x) if short else knots_of(x, True)
                 total += _weighted(x, keys[held], size, knots, metric)
     for j, levels in enumerate(features.levels):
         total += everyone - _equal(keys, codes[rows, j], size, levels)
@@ -120,7 +120,7 @@ def _few(x: Floats) -> bool:
     return len(np.unique(x[:4096])) <= KNOTS and len(np.unique(x)) <= KNOTS
 
 
-def _knots(x: Floats, growing: bool) -> Floats:
+def knots_of(x: Floats, growing: bool) -> Floats:
     """Knots from the least to the greatest value: some of equal steps (or of equal ratios), some of equal shares of rows.
 
     Any knots give upper bounds; these give close ones both where the values are dense and where they are few.

@@ -85,6 +85,7 @@ class Plan:
             private columns, and where distances were sampled.
         coarse: what coarseness costs, in bits.
         history: of an alternating search.
+        sampled: where groups were found on a sample, what they came to there: "rows", "leakage" in bits, "distortion".
     """
 
     settings: Hybrid
@@ -96,6 +97,7 @@ class Plan:
     coarse: float = 0.0
     history: tuple[Step, ...] = ()
     channel_bound: float | None = None
+    sampled: Mapping[str, float] | None = None
     _figures: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -155,6 +157,7 @@ class Plan:
             "figures": dict(self.figures),
             "bound": self.bound,
             "gap": self.gap,
+            "sampled": None if self.sampled is None else dict(self.sampled),
             "history": [
                 {"kind": s.kind, "leakage": s.leak / LN2, "distortion": s.distortion} for s in self.history
             ],

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, prod
 from typing import Any
 
 from ..sensitivity import Sensitivity
+from .sample_error import error_of
 from .strategy import HybridStrategy, columns_text
 
 MEASURED = "no proved bound: what leaks is measured on these rows alone"
@@ -64,9 +66,22 @@ def _stated(strategy: HybridStrategy) -> list[str]:
         lines.append(f"{asked.coarseness:g} bits for a group as wide as all values")
     if asked.published == "donors":
         lines.append(f"at least {asked.donors} possible donors for a row")
+    if asked.sample is not None:
+        lines.append(_sampled(strategy, asked.sample))
     if asked.quasi_identifiers:
         lines.append(f"{', '.join(asked.quasi_identifiers)} in classes of at least {asked.class_size} rows")
     return lines
+
+
+def _sampled(strategy: HybridStrategy, rows: int) -> str:
+    asked = strategy.query
+    values = prod(c.size for c in strategy.layout.private)
+    far = error_of(rows, values, asked.clusters, asked.metric)
+    distance = "" if far["distortion"] == inf else f"distances within ± {far['distortion']:.2g}, "
+    return (
+        f"groups and clusters found on {rows:,} rows where there are more; channels, limits and figures are of all rows (figures of a "
+        f"sample, for groups and channels fixed beforehand: {distance}leakage within ± {far['leakage']:.2g} bits, with 99 % confidence)"
+    )
 
 
 def microdata_text(told: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .clusters import Clusters, clustered
 from .data import Data
 from .divergence import Divergence, Divergences, ToPrototypes
 from .families import Floats
+from .group_sums import GroupSums
 from .obfuscate import Block
 from .settings import Hybrid
 
@@ -45,6 +46,7 @@ class Prepared:
         counts: rows by class, joint private value that occurs, and cluster.
         present: the joint private values that occur, ascending.
         divergences: distances between rows, summed by class, value and cluster.
+        tested: the rows of which requirements are tested: the same, or all rows where these are a sample of them.
     """
 
     data: Data
@@ -52,16 +54,20 @@ class Prepared:
     clusters: Clusters
     counts: Ints
     present: Ints
-    divergences: Divergences | ToPrototypes
+    divergences: Divergences | ToPrototypes | GroupSums
+    tested: Data
     _pieces: dict[bytes, tuple[Piece, ...] | None] = field(default_factory=dict)
     _settled: dict[tuple[int, bytes], Divergence] = field(default_factory=dict)
 
     @staticmethod
-    def of(data: Data, settings: Hybrid, clusters: Clusters | None = None) -> Prepared:
+    def of(
+        data: Data, settings: Hybrid, clusters: Clusters | None = None, tested: Data | None = None
+    ) -> Prepared:
         """Cluster the rows and sum up their distances.
 
         Args:
             clusters: of the same rows, where they were made elsewhere.
+            tested: all rows, where these are a sample of them.
 
         Raises:
             SpecificationError: more clusters than rows, or too many values for exact sums.
@@ -78,7 +84,15 @@ class Prepared:
         ).reshape(shape)
         pairs = Divergences.of(data.features, settings.metric, data.classes, values, clusters.labels, shape)
         made = pairs.of_prototypes(clusters.prototypes) if settings.published == "prototypes" else pairs
-        return Prepared(data, settings, clusters, counts.astype(np.int64), present, made)
+        return Prepared(
+            data,
+            settings,
+            clusters,
+            counts.astype(np.int64),
+            present,
+            made,
+            data if tested is None else tested,
+        )
 
     @property
     def total(self) -> int:
@@ -94,10 +108,17 @@ class Prepared:
         return max(float((counts[there] * np.log(counts[there] / apart[there])).sum()), 0.0)
 
     def per_value(self) -> Ints:
-        """Rows of every joint private value, those that do not occur included."""
-        found = np.zeros(self.data.n_values, dtype=np.int64)
-        found[self.present] = self.counts.sum(axis=(0, 2))
-        return found
+        """Of all rows that are tested, those of every joint private value, values that do not occur included."""
+        return self._per_value
+
+    @cached_property
+    def _per_value(self) -> Ints:
+        return np.bincount(self.tested.values, minlength=self.tested.n_values).astype(np.int64)
+
+    def rows_of(self, at: int) -> Ints:
+        """The same of the values of one private column."""
+        others = tuple(i for i in range(len(self.tested.sizes)) if i != at)
+        return np.asarray(self._per_value.reshape(self.tested.sizes).sum(axis=others))
 
     def inside(self, members: Ints) -> Ints:
         """Where the occurring ones of these joint values stand among all that occur."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +146,14 @@ class Rows:
     table: pyarrow.Table
     groups: Mapping[str, tuple[Published, ...]]
     realised: float
-    mapping: pyarrow.Table
+    plan: Plan
+    drawn: Drawn
+    order: Ints
+
+    @cached_property
+    def mapping(self) -> pyarrow.Table:
+        """For each row of the source, in its order, from 0: where it went and what it was given."""
+        return _mapping(self.plan, self.drawn, self.order)
 
 
 def rows_of(strategy: HybridStrategy, read: Read, plan: Plan) -> Rows:
@@ -181,7 +189,7 @@ def rows_of(strategy: HybridStrategy, read: Read, plan: Plan) -> Rows:
     columns |= _classes(strategy, read, order)
     shown = [c for name, a in domain.items() for c in (*a.columns(name), name) if c in columns]
     columns = {c: columns[c] for c in shown}  # in the order of the domain
-    return Rows(pa.table(columns), groups, found.realised, _mapping(plan, found, labels, order))
+    return Rows(pa.table(columns), groups, found.realised, plan, found, order)
 
 
 def write_mapping(path: Path, rows: Rows) -> None:
@@ -242,14 +250,14 @@ def _classes(strategy: HybridStrategy, read: Read, order: Ints) -> dict[str, Any
     return found
 
 
-def _mapping(plan: Plan, found: Drawn, labels: Sequence[Sequence[str]], order: Ints) -> pyarrow.Table:
-    """For each row of the source, in its order, from 0: where it went and what it was given."""
+def _mapping(plan: Plan, found: Drawn, order: Ints) -> pyarrow.Table:
     import pyarrow as pa
 
     rows = len(order)
     published = np.empty(rows, dtype=np.int64)
     published[order] = np.arange(rows)
     made = {"row": pa.array(np.arange(rows)), "published_row": pa.array(published)}
+    labels = [[g.label for g in own] for own in plan.groups]
     for column, told, at in zip(plan.columns, labels, found.groups, strict=True):
         made[f"group:{column.name}"] = _coded(at, told).dictionary_decode()
     made["cluster"] = pa.array(found.clusters)

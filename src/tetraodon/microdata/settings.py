@@ -21,10 +21,11 @@ BUDGETS = ("shared", "group")
 PUBLISHED = ("donors", "prototypes")
 ALL = "all"
 LARGEST = 10**100
+LEAST_SAMPLE = 100
 SHAPES = ("auto", "intervals", "tree", "rectangles", "curve", "correspondence")
 KEYS = (
     "private", "insensitive", "k", "l", "alpha", "beta", "variety", "groups", "coarseness", "distortion", "metric", "clusters",
-    "method", "budget", "invariant", "publish", "donors", "quasi_identifiers", "class_size", "generalise",
+    "method", "budget", "invariant", "publish", "donors", "quasi_identifiers", "class_size", "generalise", "sample",
 )  # fmt: skip
 
 
@@ -57,6 +58,9 @@ class Hybrid(Query):
         generalise: "intervals" of an ordered column, cuts of a "tree", "rectangles" of places, intervals along a "curve" through
             places or along the first axis of "correspondence" with the clusters; "auto" picks by the kind of the column.
 
+        sample: of tables of more rows than this, groups and clusters are found on so many rows, drawn at random; channels are
+            solved, and everything is tested, on all rows.
+
     Raises:
         SpecificationError: a setting of the wrong kind; none of ``groups``, ``alpha``, ``beta`` and ``coarseness``, without
             which one single group is best.
@@ -84,6 +88,7 @@ class Hybrid(Query):
     quasi_identifiers: tuple[str, ...] = ()
     class_size: int = 5
     generalise: str = "auto"
+    sample: int | None = None
     told: tuple[tuple[str, Any], ...] = ()
 
     def __init__(
@@ -109,6 +114,7 @@ class Hybrid(Query):
         quasi_identifiers: Sequence[str] | str = (),
         class_size: Any = 5,
         generalise: str = "auto",
+        sample: Any = None,
     ) -> None:
         if not private:
             raise SpecificationError("hybrid.private: name the column that is generalised.")
@@ -141,6 +147,7 @@ class Hybrid(Query):
             "variety": variety, "groups": groups, "coarseness": coarseness, "metric": metric, "clusters": clusters,
             "method": method, "budget": budget, "invariant": invariant, "publish": publish, "donors": donors,
             "quasi_identifiers": quasi_identifiers, "class_size": class_size, "generalise": generalise,
+            "sample": sample,
         }  # fmt: skip
         self._set(
             (), None, None,
@@ -161,6 +168,7 @@ class Hybrid(Query):
             quasi_identifiers=attribute_names(quasi_identifiers, "hybrid.quasi_identifiers") if quasi_identifiers else (),
             class_size=_whole(class_size, "class_size"),
             generalise=_one_of(generalise, "generalise", SHAPES),
+            sample=None if sample is None else _whole(sample, "sample"),
             told=_changed(given),
         )  # fmt: skip
         self._check_columns()
@@ -180,6 +188,7 @@ class Hybrid(Query):
                 "hybrid.invariant: keeps every cluster's share, that of single people too, so that no number of donors can be asked for; "
                 "state donors = 1 with it, or give up invariance."
             )
+        self._check_sample()
         for key, names in (
             ("insensitive", self.insensitive),
             ("quasi_identifiers", self.quasi_identifiers),
@@ -189,6 +198,19 @@ class Hybrid(Query):
                     raise SpecificationError(
                         f"hybrid.{key}: {name!r} has another part already; a column has one."
                     )
+
+    def _check_sample(self) -> None:
+        if self.sample is None:
+            return
+        if self.sample < LEAST_SAMPLE:
+            raise SpecificationError(f"hybrid.sample: at least {LEAST_SAMPLE} rows.")
+        for given, why in (
+            (self.method == "alternating", "method 'alternating' looks at all rows"),
+            (self.published == "prototypes", "prototypes are means of all rows of a cluster"),
+            (bool(self.quasi_identifiers), "classes of quasi-identifiers are as small as class_size, of which a sample has few rows or none"),
+        ):  # fmt: skip
+            if given:
+                raise SpecificationError(f"hybrid.sample: {why}; leave sample out.")
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -244,7 +266,7 @@ def _changed(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     usual: dict[str, Any] = {
         "k": 2, "l": 1, "alpha": None, "beta": None, "variety": "count", "groups": None, "coarseness": None, "metric": "gower",
         "clusters": 20, "method": "optimal", "budget": "shared", "invariant": False, "publish": "donors", "donors": 5,
-        "quasi_identifiers": (), "class_size": 5, "generalise": "auto",
+        "quasi_identifiers": (), "class_size": 5, "generalise": "auto", "sample": None,
     }  # fmt: skip
     found = []
     for key, value in given.items():
