@@ -36,13 +36,14 @@ NO_JAVA = (
     "pyspark: Spark needs Java 17 or later, which is not found: install it, or let JAVA_HOME name its folder."
 )
 
-# What a query of ours means must not hang on how a session is set.
+# What a query of ours means must not hang on how a session is set, nor how fast it is.
 HELD = {
     "spark.sql.ansi.enabled": "true",  # a sum that overflows fails, and does not wrap
     "spark.sql.caseSensitive": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.variable.substitute": "false",  # "${…}" in a declared text is that text
+    "spark.sql.codegen.hugeMethodLimit": "8000",  # Java compiles no longer method: cells of many columns took twice as long
 }
 # Of sessions that a URL starts; the URL's own settings come after them.
 STARTED = {
@@ -122,13 +123,22 @@ def _session(settings: dict[str, str]) -> Any:
     if not is_remote and not has_java():
         raise Unsupported(NO_JAVA)
     builder = SparkSession.builder
-    own = {} if is_remote else {**STARTED, "spark.pyspark.python": sys.executable}
-    for name, value in {**own, **settings}.items():
+    for name, value in {**({} if is_remote else STARTED), **settings}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if not is_remote:
         session.sparkContext.setLogLevel("ERROR")
+        _choose_python(session.sparkContext, settings.get("spark.pyspark.python"))
     return session
+
+
+def _choose_python(context: Any, told: str | None) -> None:
+    """Which Python the workers run: the setting, which Spark itself heeds only where its own launcher starts the program; else
+    what PYSPARK_PYTHON says; else, on this machine, the one that runs here and not the first of the path."""
+    if told is not None:
+        context.pythonExec = told
+    elif "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def has_java() -> bool:

@@ -4,7 +4,8 @@ Every worker draws from its own operating system's randomness (``noise``). Spark
 or its result was lost, and each attempt draws afresh; two draws of one row must never both leave. So
 
 * what is drawn is written by one job, as parquet files, into a folder of its own, which Spark moves into place task by task and
-  reads nothing of before the job is done; an attempt that failed, or came second, leaves nothing there;
+  reads nothing of before the job is done; an attempt that failed, or came second, leaves nothing there. A row of these files
+  holds many rows of the table as bytes of Arrow, which costs less to write and to read back than their columns do;
 * everything that follows reads these files, and never asks for the draw again;
 * each attempt signs its rows, and files in which a partition bears two signatures, or in which there are more or fewer rows than
   in the table, are refused.
@@ -21,6 +22,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,7 +40,11 @@ NO_STAGE = (
     f"rows: name a folder that all of Spark's workers can write to, as the session's setting {STAGING}; what is drawn is "
     "written there once before it is published."
 )
-SIGNED = ("part", "attempt")
+WRITTEN = "batch binary, part int, attempt long"
+# What a worker holds before it writes a row of the stage.
+PACKED_ROWS = 1 << 18
+PACKED_BYTES = 1 << 22
+MOST_LOOKS = 256  # tasks that look for this package
 
 
 class Drawing(Protocol):
@@ -54,30 +60,84 @@ class _Worker:
     drawing: Drawing
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
         from pyspark import TaskContext
 
         task = TaskContext.get()
         part, attempt = (0 if task is None else task.partitionId()), int(fresh_name(8), 16) >> 1
+        held: list[Any] = []
         for batch in batches:
-            cells = batch.column("code").to_numpy()
-            # A worker's failure is written to logs: nothing of the cells may be in it.
-            drawn = sealed("table", "drawing", self.drawing.drawn, cells)
-            columns = {f"o{i}": pa.array(each) for i, each in enumerate(drawn)}
-            columns |= {n: batch.column(n) for n in batch.schema.names if n != "code"}
-            columns["part"] = pa.array(np.full(len(cells), part, np.int32))
-            columns["attempt"] = pa.array(np.full(len(cells), attempt, np.int64))
-            yield pa.record_batch(columns)
+            held.append(self.of(batch))
+            if sum(b.num_rows for b in held) >= PACKED_ROWS or sum(b.nbytes for b in held) >= PACKED_BYTES:
+                yield _packed(held, part, attempt)
+                held = []
+        if held:
+            yield _packed(held, part, attempt)
+
+    def of(self, batch: Any) -> Any:
+        """What is drawn for a batch, with its kept columns."""
+        import pyarrow as pa
+
+        cells = batch.column("code").to_numpy()
+        # A worker's failure is written to logs: nothing of the cells may be in it.
+        drawn = sealed("table", "drawing", self.drawing.drawn, cells)
+        columns = {f"o{i}": pa.array(each) for i, each in enumerate(drawn)}
+        return pa.record_batch(columns | {n: batch.column(n) for n in batch.schema.names if n != "code"})
+
+
+def _packed(batches: Sequence[Any], part: int, attempt: int) -> Any:
+    """Batches as one row: their bytes as Arrow has them, so that no file format changes a kept value, and the signature."""
+    import pyarrow as pa
+
+    [whole] = pa.Table.from_batches(batches).combine_chunks().to_batches() or batches[:1]
+    told = {
+        "batch": pa.array([as_bytes(whole)], pa.binary()),
+        "part": pa.array([part], pa.int32()),
+        "attempt": pa.array([attempt], pa.int64()),
+    }
+    return pa.record_batch(told)
 
 
 def check_stage(source: Source) -> None:
-    """Whether there is a place for what will be drawn; before anything is charged.
+    """Whether there is a place for what will be drawn, and workers that can draw it; before anything is charged.
 
     Raises:
-        Unsupported: there is none, or the session is one of Spark Connect, which shows too little of what its tasks wrote.
+        Unsupported: there is none, the workers lack this package, or the session is one of Spark Connect, which shows too little
+            of what its tasks wrote.
     """
     with source.opened() as (backend, _):
         sealed(source.where, "opening", _place, backend.session)
+        _check_workers(source.where, backend.session)
+
+
+def _check_workers(where: str, session: Any) -> None:
+    """Looks for this package with as many tasks as run side by side, which reach most of the machines."""
+    from . import __version__
+
+    def versions() -> set[str]:
+        count = min(session.sparkContext.defaultParallelism, MOST_LOOKS)
+        rows = session.range(0, count, 1, count).mapInArrow(_version, "version string").collect()
+        return {row.version for row in rows}
+
+    try:
+        found = sealed(where, "opening", versions)
+    except EngineError:
+        found = set()
+    if found != {__version__}:
+        other = "" if not found else f"; there is {', '.join(sorted(found))}"
+        raise Unsupported(
+            f"rows: the Python of Spark's workers needs tetraodon {__version__}, as here{other}. Install it where they run, and let "
+            "spark.pyspark.python or PYSPARK_PYTHON name that Python."
+        )
+
+
+def _version(batches: Iterator[Any]) -> Iterator[Any]:
+    """Which version of this package there is; runs in Spark's Python workers, which find this function in the package itself."""
+    import pyarrow as pa
+
+    from . import __version__
+
+    for batch in batches:
+        yield pa.record_batch({"version": pa.array([__version__] * batch.num_rows)})
 
 
 def spread(
@@ -113,7 +173,7 @@ def spread(
         counted = sealed(source.where, "reading", lambda: told.to_pyarrow().to_pylist()[0])
         if not counted["bad"]:
             with _stage(source, backend.session) as stage:
-                sealed(source.where, "drawing", _write, backend, codes, drawing, kinds, stage)
+                _drawn(source, backend, codes, drawing, stage)
                 yield from _read(source, backend.session, stage, len(kinds), places, counted["n"])
         if not counted["n"]:  # columns have types all the same
             types = [source.types[source.columns.index(c)].to_pyarrow() for c in keep]
@@ -122,23 +182,28 @@ def spread(
         raise refusal(source, domain, null)
 
 
-def _write(
-    backend: Any, codes: Any, drawing: Drawing, kinds: Sequence[type[np.signedinteger[Any]]], stage: str
-) -> None:
-    """The one job that draws."""
-    from pyspark.sql import types
+def _drawn(source: Source, backend: Any, codes: Any, drawing: Drawing, stage: str) -> None:
+    """Runs ``_write``. If it fails, and workers without this package explain it, that is said."""
+    try:
+        sealed(source.where, "drawing", _write, backend, codes, drawing, stage)
+        return
+    except EngineError as error:
+        failure = error
+    _check_workers(source.where, backend.session)
+    raise failure
 
-    spelt = {1: types.ByteType(), 2: types.ShortType(), 4: types.IntegerType(), 8: types.LongType()}
-    frame = backend.frame(codes)
-    fields = [types.StructField(f"o{i}", spelt[np.dtype(kind).itemsize]) for i, kind in enumerate(kinds)]
-    fields += [types.StructField(f.name, f.dataType) for f in frame.schema.fields if f.name != "code"]
-    fields += [
-        types.StructField("part", types.IntegerType()),
-        types.StructField("attempt", types.LongType()),
-    ]
-    # The second algorithm moves the files of tasks into place before the job is known to succeed.
-    told = {"mapreduce.fileoutputcommitter.algorithm.version": "1", "compression": "zstd"}
-    frame.mapInArrow(_Worker(drawing).__call__, types.StructType(fields)).write.options(**told).parquet(stage)
+
+def _write(backend: Any, codes: Any, drawing: Drawing, stage: str) -> None:
+    """The one job that draws."""
+    told = {
+        # The second algorithm moves the files of tasks into place before the job is known to succeed.
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "compression": "none",  # what is written is compressed already
+        "parquet.enable.dictionary": "false",
+        "parquet.page.size.row.check.min": "1",  # rows are megabytes, so that a hundred unlooked at are too many
+    }
+    worker = _Worker(drawing)
+    backend.frame(codes).mapInArrow(worker.__call__, WRITTEN).write.options(**told).parquet(stage)
 
 
 def _read(
@@ -148,18 +213,11 @@ def _read(
 
     signed: set[tuple[int, int]] = set()
     rows = 0
-    packs = sealed(
-        source.where,
-        "reading",
-        lambda: (
-            session.read.parquet(stage)
-            .mapInArrow(_told, "batch binary, parts array<int>, attempts array<long>")
-            .toLocalIterator()
-        ),
-    )
+    packs = sealed(source.where, "reading", _staged, session, stage)
     while (pack := sealed(source.where, "reading", next, packs, None)) is not None:
-        signed |= set(zip(pack.parts, pack.attempts, strict=True))
-        batch = pa.ipc.open_stream(pack.batch).read_next_batch()
+        told, part, attempt = pack
+        signed.add((part, attempt))
+        batch = pa.ipc.open_stream(told).read_next_batch()
         rows += batch.num_rows
         outputs = [batch.column(f"o{i}").to_numpy() for i in range(count)]
         yield outputs, tuple(batch.column(c) for c in places)
@@ -170,22 +228,23 @@ def _read(
         )
 
 
-def _told(batches: Iterator[Any]) -> Iterator[Any]:
-    """Each Arrow batch as one row: its bytes without the signatures, and which these were; runs in Spark's Python workers."""
-    import pyarrow as pa
+def _staged(session: Any, stage: str) -> Iterator[tuple[Any, int, int]]:
+    """The rows of the stage: straight from the files, where they are this machine's, else by Spark."""
+    import pyarrow.parquet as pq
 
-    for batch in batches:
-        pairs = pa.table(batch.select(list(SIGNED)).columns, SIGNED).group_by(list(SIGNED)).aggregate([])
-        parts, attempts = (pairs.column(c).to_pylist() for c in SIGNED)
-        yield pa.record_batch(
-            {
-                "batch": pa.array(
-                    [as_bytes(batch.select([n for n in batch.schema.names if n not in SIGNED]))], pa.binary()
-                ),
-                "parts": pa.array([parts], pa.list_(pa.int32())),
-                "attempts": pa.array([attempts], pa.list_(pa.int64())),
-            }
-        )
+    path = session._jvm.org.apache.hadoop.fs.Path(stage)
+    place = path.getFileSystem(session._jsc.hadoopConfiguration()).makeQualified(path).toUri()
+    if place.getScheme() != "file":
+        for row in session.read.parquet(stage).toLocalIterator():
+            yield row.batch, row.part, row.attempt
+        return
+    folder = Path(place.getPath())
+    for file in sorted(folder.rglob("*.parquet")):
+        if not any(name.startswith(("_", ".")) for name in file.relative_to(folder).parts):  # as Spark reads
+            with pq.ParquetFile(file) as held:
+                for batch in held.iter_batches(batch_size=1, columns=["batch", "part", "attempt"]):
+                    [row] = batch.to_pylist()
+                    yield row["batch"], row["part"], row["attempt"]
 
 
 def _place(session: Any) -> str | None:

@@ -25,9 +25,9 @@ def session() -> Any:
         from pyspark.sql import SparkSession
 
         settings = {
-            "spark.pyspark.python": sys.executable,
             "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -38,4 +38,5 @@ def session() -> Any:
             builder = builder.config(name, value)
         found = builder.getOrCreate()
         found.sparkContext.setLogLevel("OFF")
+        found.sparkContext.pythonExec = sys.executable
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -276,6 +276,57 @@ def test_without_pyspark_one_line_says_what_to_install(monkeypatch: pytest.Monke
         td.Table("pyspark://", domain, table="people")
 
 
+FILE = """
+[data]
+source = "pyspark://"
+sql = "SELECT * FROM parquet.`{file}`"
+name = "people"
+[domain.age]
+integer = [0, 9]
+[domain.region]
+categorical = ["n", "s"]
+[policy.secrets]
+age = "full"
+[budget]
+epsilon = 2
+ledger = "people.ledger"
+[[release]]
+name = "ages"
+epsilon = "1/2"
+query = {{ histogram = ["age"], by = ["region"] }}
+[[release]]
+name = "rows"
+rows = ["age"]
+keep = ["region"]
+epsilon = "1/2"
+channel = {{ kind = "exponential" }}
+"""
+
+
+def test_a_settings_file_names_a_table_of_spark(
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    session()
+    people = {"age": [int(v) for v in np.arange(300) % 7], "region": ["n", "s", "s"] * 100}
+    pq.write_table(pa.table(people), tmp_path / "people.parquet")
+    file = tmp_path / "release.toml"
+    file.write_text(FILE.format(file=tmp_path / "people.parquet"), encoding="utf-8")
+    code, explained, _ = run("explain", file)
+    assert code == 0 and "Protected: age" in explained
+    code, planned, _ = run("plan", file)
+    assert code == 0 and "it fits" in planned and not (tmp_path / "people.ledger").exists()
+    code, told, _ = run("release", file)
+    assert code == 0 and "rows: epsilon 0.5, 300 rows, exponential" in told
+    published = pq.read_table(tmp_path / "published" / "rows.parquet")
+    assert published["region"].to_pylist().count("n") == 100
+    assert pq.read_table(tmp_path / "published" / "ages.parquet").num_rows == 20
+    assert (
+        run("ledger", "verify", tmp_path / "people.ledger", tmp_path / "published" / "manifest.json")[0] == 0
+    )
+    code, _, refused = run("release", file)
+    assert code == 1 and "nothing spent" in refused.lower()
+
+
 CANARY = """
 import sys
 import tetraodon as td
@@ -283,7 +334,9 @@ from tetraodon.errors import TetraodonError
 
 url, file = "pyspark://?spark.master=local[2]&spark.sql.shuffle.partitions=2", sys.argv[1]
 domain = td.Domain(age=td.Integer(0, 9))
-print(td.Table(url, domain, sql=f"SELECT age FROM parquet.`{file}`").counts().dense.tolist())
+people = td.Table(url, domain, sql=f"SELECT age FROM parquet.`{file}`")
+print(people.counts().dense.tolist())
+print(sum(len(cells) for cells in people.codes()))
 
 from pyspark.sql import SparkSession
 
@@ -305,9 +358,14 @@ def test_a_url_starts_a_session_and_what_spark_says_of_a_failure_is_withheld_fro
 ) -> None:
     session()
     pq.write_table(pa.table({"age": [1, 1, 7]}), tmp_path / "people.parquet")
+    other = tmp_path / "python3"  # the first of the path, which Spark would take for its workers
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o700)
     told = [sys.executable, "-W", "ignore", "-c", CANARY, str(tmp_path / "people.parquet")]
-    done = subprocess.run(told, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "[0, 2, 0, 0, 0, 0, 0, 1, 0, 0]"
+    path = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    path.pop("PYSPARK_PYTHON", None)
+    done = subprocess.run(told, capture_output=True, text=True, check=True, env=path)
+    assert done.stdout.splitlines()[:2] == ["[0, 2, 0, 0, 0, 0, 0, 1, 0, 0]", "3"]
     assert done.stdout.count("table: reading failed") == 3
     assert "canary" not in done.stdout + done.stderr
     assert "CAST_INVALID" not in done.stdout + done.stderr

@@ -19,7 +19,9 @@ from spark_local import session
 
 import tetraodon as td
 from tetraodon import Categorical, Domain, Integer, spark_rows
+from tetraodon.channels.apply import Lasting, Target, applied
 from tetraodon.channels.channel import Channel
+from tetraodon.channels.permanent import Permanent
 from tetraodon.errors import DataError, EngineError, TetraodonError, Unsupported
 
 ROWS = 20_000
@@ -131,16 +133,16 @@ def test_two_draws_of_one_partition_are_refused(monkeypatch: pytest.MonkeyPatch)
     lie = Channel.of_matrix([[0.5, 0.5], [0.5, 0.5]], DOMAIN)
     write = spark_rows._write
 
-    def twice(backend: Any, codes: Any, drawing: Any, kinds: Any, stage: str) -> None:
-        write(backend, codes, drawing, kinds, f"{stage}/a=1")
-        write(backend, codes, drawing, kinds, f"{stage}/a=2")
+    def twice(backend: Any, codes: Any, drawing: Any, stage: str) -> None:
+        write(backend, codes, drawing, f"{stage}/a=1")
+        write(backend, codes, drawing, f"{stage}/a=2")
 
-    def lacking(backend: Any, codes: Any, drawing: Any, kinds: Any, stage: str) -> None:
-        write(backend, codes.filter(codes.code == 0), drawing, kinds, stage)
+    def lacking(backend: Any, codes: Any, drawing: Any, stage: str) -> None:
+        write(backend, codes.filter(codes.code == 0), drawing, stage)
 
-    def split(backend: Any, codes: Any, drawing: Any, kinds: Any, stage: str) -> None:
-        write(backend, codes.filter(codes.code == 0), drawing, kinds, f"{stage}/a=1")
-        write(backend, codes.filter(codes.code == 1), drawing, kinds, f"{stage}/a=2")
+    def split(backend: Any, codes: Any, drawing: Any, stage: str) -> None:
+        write(backend, codes.filter(codes.code == 0), drawing, f"{stage}/a=1")
+        write(backend, codes.filter(codes.code == 1), drawing, f"{stage}/a=2")
 
     for made in (twice, lacking, split):
         monkeypatch.setattr(spark_rows, "_write", made)
@@ -179,6 +181,87 @@ def test_a_release_of_rows_is_charged_once_and_goes_by_a_folder_that_the_session
     table = told.to_arrow()
     assert table.num_rows == 2000 and table["region"].to_pylist().count("a") == 500
     assert list(Path(tmp_path, "stage").iterdir()) == []
+
+
+def test_kept_columns_come_back_value_for_value_whatever_the_files_of_the_stage_could_hold() -> None:
+    """Days before the Gregorian calendar, times beyond what nanoseconds hold, long decimals, lists, and nulls of each kind."""
+    odd = session().sql(
+        "SELECT 'no' AS vote, * FROM VALUES "
+        "(1, DATE '1500-01-01', TIMESTAMP '9999-12-31 23:59:59.999999', TIMESTAMP_NTZ '0001-01-01 00:00:00', "
+        "CAST(1.5 AS DECIMAL(38, 30)), array('a', null), 'é \\u0000', X'00FF', CAST('NaN' AS DOUBLE)), "
+        "(2, null, null, null, null, null, null, null, -0D) AS t(id, day, at, local, long, list, text, raw, real)"
+    )
+    keep = [c for c in odd.columns if c != "vote"]
+    lie = Channel.of_matrix([[1, 0], [0, 1]], DOMAIN)
+    told = lie.apply(odd, keep=keep).sort_by("id")
+    expected = odd.orderBy("id").toArrow()
+    assert told.select(keep).schema.types == expected.select(keep).schema.types
+    assert told.select(keep).to_pylist()[1] == expected.select(keep).to_pylist()[1]
+    same, known = (t.select([c for c in keep if c != "real"]).to_pylist()[0] for t in (told, expected))
+    assert same == known and np.isnan(told["real"][0].as_py())
+
+
+def test_a_stage_that_is_no_folder_of_this_machine_is_read_back_by_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = session()
+    settings = spark.sparkContext._jsc.hadoopConfiguration()
+    settings.set("fs.viewfs.mounttable.far.link./shared", f"file://{tmp_path}")
+    monkeypatch.setattr(spark_rows.tempfile, "mkdtemp", lambda **_: pytest.fail("a folder of this machine"))
+    spark.conf.set(spark_rows.STAGING, "viewfs://far/shared/stage")
+    try:
+        told = Channel.of_matrix([[0.5, 0.5], [0.5, 0.5]], DOMAIN).apply(voters(3000), keep=["id"])
+    finally:
+        spark.conf.unset(spark_rows.STAGING)
+        settings.unset("fs.viewfs.mounttable.far.link./shared")
+    assert published_once(told, 3000)
+    assert list((tmp_path / "stage").iterdir()) == []
+
+
+@pytest.mark.parametrize("version", [None, "0.0.9"])
+def test_workers_without_the_package_are_refused_before_anything_is_charged(
+    version: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if version is None:
+        monkeypatch.setattr(session().sparkContext, "pythonExec", "/nowhere/python")
+    else:  # the workers have another one than this process
+        monkeypatch.setattr(td, "__version__", version)
+    work = td.Session(td.Table(voters(100), DOMAIN), td.Policy(DOMAIN, td.Full()), epsilon=1)
+    with pytest.raises(Unsupported, match=r"the Python of Spark's workers needs tetraodon \d") as caught:
+        work.release(td.Rows("vote", channel=EXPONENTIAL), epsilon="1/2", name="votes")
+    assert work.remaining.epsilon == 1
+    assert ("there is" in str(caught.value)) == (version is not None)
+    if version is None:
+        with pytest.raises(Unsupported, match="needs tetraodon"):
+            Channel.of_matrix([[0.5, 0.5], [0.5, 0.5]], DOMAIN).apply(voters(100))
+
+
+def test_permanent_answers_are_one_for_each_person_and_stay(tmp_path: Path) -> None:
+    rows = voters(600).selectExpr("vote", "CAST(id % 200 AS STRING) AS who")
+    lie = Channel.of_matrix([[0.5, 0.5], [0.5, 0.5]], DOMAIN)
+    table, seen = td.Table(rows, DOMAIN), list[dict[str, set[str]]]()
+    with Permanent.open(tmp_path / "answers") as store:
+        for _ in range(2):
+            told = applied(table, [Target(lie, ("vote",))], ["who"], Lasting(store, "who", "2025"))
+            assert told.num_rows == 600
+            answers: dict[str, set[str]] = {}
+            for who, vote in zip(told["who"].to_pylist(), told["vote"].to_pylist(), strict=True):
+                answers.setdefault(who, set()).add(vote)
+            seen.append(answers)
+    assert seen[0] == seen[1] and len(seen[0]) == 200
+    assert all(len(votes) == 1 for votes in seen[0].values())
+
+
+def test_microdata_of_a_table_of_spark_hold_every_row_once() -> None:
+    domain = Domain(age=Integer(0, 9), hours=Integer(0, 4), films=Integer(0, 3))
+    rows = session().range(0, 1000, 1, 4).selectExpr("id % 10 AS age", "id % 5 AS hours", "id % 4 AS films")
+    work = td.Session(td.Table(rows, domain), td.Policy(domain, td.Full()), epsilon=1)
+    asked = td.HybridObscuring("age", ["hours", "films"], groups=2, k=100, clusters=4, distortion=0.5)
+    told = work.release(asked, guarantee="measured", name="whole")
+    table = told.to_arrow()
+    assert table.num_rows == 1000 and table.column_names == ["age", "hours", "films"]
+    for group in told.groups["age"]:
+        assert group.rows == 100 * len(group.values) == table["age"].to_pylist().count(group.label)
 
 
 def test_a_cluster_without_such_a_folder_is_refused_before_anything_is_charged(
