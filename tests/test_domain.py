@@ -264,15 +264,24 @@ def test_whole_cells_are_numbered_row_major(domain: Any) -> None:
         assert domain.labels(code) == tuple(a.label(j) for a, j in zip(domain.values(), record, strict=True))
 
 
-def test_the_largest_domain_encodes_and_a_larger_one_is_refused() -> None:
+def test_the_largest_domain_encodes_and_a_larger_one_is_looked_at_in_parts() -> None:
     side = 3037000499  # side² is just below 2^63
     domain = td.Domain(a=td.Integer(1, side), b=td.Integer(1, side))
     corner = [side - 1, side - 1]
     code = domain.encode(corner)
     assert int(code) == side * side - 1
     assert [int(c) for c in domain.decode(code)] == corner
-    with pytest.raises(SpecificationError, match="more than 2\\^63 cells"):
-        td.Domain(a=td.Integer(1, side + 1), b=td.Integer(1, side + 1))
+    assert domain.is_numbered and domain.parts() == [domain]
+    larger = td.Domain(a=td.Integer(1, side), b=td.Integer(1, side), c=td.Integer(0, 1))
+    assert larger.size == 2 * side * side and not larger.is_numbered
+    assert [part.names for part in larger.parts()] == [("a", "b"), ("c",)]
+    for action in (lambda: larger.encode([1, 1, 1]), lambda: larger.decode([1]), lambda: larger.labels(1)):
+        with pytest.raises(
+            SpecificationError, match=r"a, b, c have more than 2\^63 − 1 cells together; name fewer"
+        ):
+            action()
+    assert td.Domain.from_spec(larger.to_spec()) == larger
+    assert larger.select("b", "c").is_numbered
 
 
 def test_domains_are_mappings_in_declared_order() -> None:

@@ -178,6 +178,49 @@ def streamed(
         yield Batch(np.empty(0, np.int64), tuple(pa.array([], t) for t in types), no_ids)
 
 
+def streamed_cells(
+    source: Source, domain: Domain, null: Sequence[str] = (), ordered: bool = False
+) -> Iterator[dict[str, Cells]]:
+    """Every row once, as the cell of each attribute, for domains of any number of cells. Otherwise as ``streamed``."""
+    parts = domain.parts()
+    if len(parts) == 1:
+        for whole in streamed(source, domain, null, ordered=ordered):
+            yield dict(zip(domain, domain.decode(whole.cells), strict=True))
+        return
+    refused = False
+    with source.opened() as (backend, table):
+
+        def planned() -> Any:
+            if ordered and source.embedded:
+                backend.con.execute("SET preserve_insertion_order = true")
+            rows = _coded_in_parts(source, table, parts, null)
+            return rows.order_by("place") if source.is_placed else rows
+
+        for batch in _batches(source.where, backend, sealed(source.where, "planning", planned)):
+            codes = [batch.column(f"part{at}") for at in range(len(parts))]
+            refused = any(code.null_count for code in codes)
+            refused |= bool(source.flaws) and batch.column("flaw").null_count < batch.num_rows
+            if refused:
+                break
+            found: dict[str, Cells] = {}
+            for part, code in zip(parts, codes, strict=True):
+                found |= zip(part, part.decode(code.to_numpy()), strict=True)
+            yield found
+    if refused:
+        raise refusal(source, domain, null)
+
+
+def _coded_in_parts(source: Source, table: Any, parts: Sequence[Domain], null: Sequence[str]) -> Any:
+    """Columns ``part<i>``: the cell of each row of each part, null where a value is refused."""
+    kept = [*(["flaw"] if source.flaws else []), *(["place"] if source.is_placed else [])]
+    for at, part in enumerate(parts):
+        later = [c for other in parts[at + 1 :] for c in _columns(source, other)]
+        table = encoded(table, part, _columns(source, part), null, [*later, *kept])
+        table = table.rename({f"part{at}": "code"})
+        kept.append(f"part{at}")
+    return table
+
+
 def _of_doubles(source: Source, domain: Domain) -> bool:
     """Whether all cells come from columns of doubles, which cost less to look at here than in the engine."""
     columns = [c for name, a in domain.items() for c in a.columns(name)]

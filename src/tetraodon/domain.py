@@ -101,6 +101,8 @@ def check_columns(domain: Domain) -> None:
 class Domain(Mapping[str, Attribute]):
     """The declared attributes, in order. Cells of the whole domain are numbered row-major: the last attribute runs fastest.
 
+    It may have more cells than have numbers, 2^63 − 1: what is then refused is to look at all attributes at once.
+
     >>> domain = Domain(age=Integer(17, 90), sex=Categorical(["Female", "Male"]))
     >>> domain.shape, domain.size, domain.encode([[3], [1]]).tolist()
     ((74, 2), 148, [7])
@@ -122,10 +124,6 @@ class Domain(Mapping[str, Attribute]):
         size = 1
         for attribute in told.values():
             size *= attribute.size
-        if size > MAX_DOMAIN:
-            raise SpecificationError(
-                "domain: more than 2^63 cells; declare coarser attributes or fewer of them."
-            )
         self.size: int = size
 
     def __getitem__(self, name: str) -> Attribute:
@@ -167,15 +165,63 @@ class Domain(Mapping[str, Attribute]):
             self.attribute(name, "domain.select")
         return Domain({n: a for n, a in self.items() if n in names})
 
+    @property
+    def is_numbered(self) -> bool:
+        """Whether its cells have numbers: there are at most 2^63 − 1."""
+        return self.size <= MAX_DOMAIN
+
+    def parts(self) -> list[Domain]:
+        """Runs of attributes, in their order, whose cells have numbers; the domain itself where its own have.
+
+        >>> large = Domain({f"q{i}": Integer(1, 10**6) for i in range(7)})
+        >>> [list(part) for part in large.parts()]
+        [['q0', 'q1', 'q2'], ['q3', 'q4', 'q5'], ['q6']]
+        """
+        found: list[list[str]] = []
+        size = MAX_DOMAIN + 1
+        for name, attribute in self.items():
+            size *= attribute.size
+            if size > MAX_DOMAIN:
+                found.append([])
+                size = attribute.size
+            found[-1].append(name)
+        return [self.select(*names) for names in found]
+
+    def check_numbered(self, what: str = "domain") -> None:
+        """Refuse more cells than have numbers.
+
+        Args:
+            what: that needs them, for the message.
+
+        Raises:
+            SpecificationError: more than 2^63 − 1 cells; names the attributes.
+        """
+        if not self.is_numbered:
+            names = list(self)
+            shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+            raise SpecificationError(
+                f"{what}: {shown} have more than 2^63 − 1 cells together; name fewer attributes at once, or declare coarser ones."
+            )
+
     def encode(self, cells: Sequence[Any]) -> Cells:
-        """Whole-domain cell numbers from one cell array per attribute."""
+        """Whole-domain cell numbers from one cell array per attribute.
+
+        Raises:
+            SpecificationError: more cells than have numbers.
+        """
+        self.check_numbered()
         code: Any = np.int64(0)
         for size, cell in zip(self.shape, cells, strict=True):
             code = code * np.int64(size) + np.asarray(cell, dtype=np.int64)
         return np.asarray(code, dtype=np.int64)
 
     def decode(self, codes: object) -> tuple[Cells, ...]:
-        """One cell array per attribute from whole-domain cell numbers."""
+        """One cell array per attribute from whole-domain cell numbers.
+
+        Raises:
+            SpecificationError: more cells than have numbers.
+        """
+        self.check_numbered()
         rest = np.asarray(codes, dtype=np.int64)
         cells: list[Cells] = []
         for size in reversed(self.shape):

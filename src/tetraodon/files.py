@@ -1,4 +1,4 @@
-"""Files as sources: parquet, CSV, Arrow and DuckDB files, all read through a private in-memory DuckDB.
+"""Files as sources: CSV and Arrow files, read through a private in-memory DuckDB; ``partitions`` has parquet, ``duckdb_files`` DuckDB files.
 
 A ``Source`` knows the table's schema and can be connected to again and again; each connection shows the wanted columns,
 and no others, as ``c0``, ``c1``, … so that no name of the user's meets a query language or its rules about letter case.
@@ -12,6 +12,7 @@ import difflib
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -21,9 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
-from .errors import DataError, EngineError, TetraodonError
+from .errors import DataError, EngineError, TetraodonError, Unsupported
 
 T = TypeVar("T")
 Close = Callable[[], object]
@@ -54,6 +54,8 @@ class Source:
         is_weighted: whether connections show how much a row counts, as ``steps``.
         is_placed: whether they show where it stands, as ``place``.
         is_spread: whether rows are drawn where they lie, by the workers of an engine (``spark_rows``), not in this process.
+        files: the files whose bytes, and nothing else, are the source: parquet, CSV and Arrow files, and the DuckDB file of a
+            table with its log. Empty where there are none: frames, databases, views and queries, which may read anything.
     """
 
     where: str
@@ -65,6 +67,7 @@ class Source:
     is_weighted: bool = False
     is_placed: bool = False
     is_spread: bool = False
+    files: tuple[Path, ...] = ()
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Any, Any]]:
@@ -80,7 +83,8 @@ def sealed(where: str, stage: str, action: Callable[..., T], *args: object) -> T
     """The result of ``action``; if it fails, an error of ours that carries nothing of the original but its kind.
 
     Raises:
-        EngineError: anything but an error of this package was raised. It has neither cause nor context.
+        Unsupported: Ibis has no words for an operation in this engine.
+        EngineError: anything else but an error of this package was raised. Neither has a cause or a context.
     """
     try:
         with warnings.catch_warnings():
@@ -89,12 +93,29 @@ def sealed(where: str, stage: str, action: Callable[..., T], *args: object) -> T
     except TetraodonError as error:
         failure: TetraodonError = error
     except Exception as error:
-        failure = EngineError(
+        failure = _lacking(where, error) or EngineError(
             f"{where}: {stage} failed ({type(error).__name__}). The engine's own message is withheld because it may "
             f"quote rows.{_hint(where)}"
         )
     failure.__cause__ = failure.__context__ = None
     raise failure
+
+
+def _lacking(where: str, error: Exception) -> Unsupported | None:
+    """Which operation an engine lacks, if that is what failed. Of the message only names of Ibis' operations are taken."""
+    if (type(error).__module__, type(error).__name__) != (
+        "ibis.common.exceptions",
+        "OperationNotDefinedError",
+    ):
+        return None
+    import ibis.expr.operations as ops
+
+    named = [word for word in re.findall(r"[A-Z]\w+", str(error)) if hasattr(ops, word)]
+    told = f" ({', '.join(named)})" if named else ""
+    return Unsupported(
+        f"{where}: this engine lacks an operation that the declaration needs{told}. Write the table to parquet files and give these, "
+        "or use an engine of docs/engines.md."
+    )
 
 
 def _hint(where: str) -> str:
@@ -125,7 +146,13 @@ def positions(where: str, names: Sequence[str], wanted: Sequence[str], *, header
     return [names.index(name) for name in wanted]
 
 
-def finish(where: str, wanted: Sequence[str], connect: Callable[[], Connection], embedded: bool) -> Source:
+def finish(
+    where: str,
+    wanted: Sequence[str],
+    connect: Callable[[], Connection],
+    embedded: bool,
+    files: tuple[Path, ...] = (),
+) -> Source:
     """The source, once its types are known."""
 
     def types() -> tuple[Any, ...]:
@@ -136,7 +163,7 @@ def finish(where: str, wanted: Sequence[str], connect: Callable[[], Connection],
         finally:
             close()
 
-    return Source(where, tuple(wanted), sealed(where, "opening", types), embedded, connect)
+    return Source(where, tuple(wanted), sealed(where, "opening", types), embedded, connect, files=files)
 
 
 # DuckDB within this process
@@ -173,25 +200,28 @@ def embedded(prepare: Callable[[Any], None]) -> Connection:
         raise
 
 
-def _name(text: str) -> str:
+def quoted(text: str) -> str:
+    """A name as DuckDB reads it."""
     return '"' + text.replace('"', '""') + '"'
 
 
-def _text(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as DuckDB reads it."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def _literal_path(path: Path) -> str:
+def literal_path(path: Path) -> str:
     """The path as DuckDB reads it, which takes every path for a pattern."""
-    return _text("".join(f"[{c}]" if c in "*?[" else c for c in str(path)))
+    return literal("".join(f"[{c}]" if c in "*?[" else c for c in str(path)))
 
 
-def _view(backend: Any, columns: Sequence[str], rows: str) -> None:
+def view(backend: Any, columns: Sequence[str], rows: str) -> None:
+    """Makes the view, of columns as a query writes them."""
     shown = ", ".join(f"{column} AS c{i}" for i, column in enumerate(columns))
-    backend.con.execute(f"CREATE TEMP VIEW {_name(VIEW)} AS SELECT {shown} FROM {rows}")
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(VIEW)} AS SELECT {shown} FROM {rows}")
 
 
-def _described(backend: Any, rows: str) -> list[tuple[str, str]]:
+def described(backend: Any, rows: str) -> list[tuple[str, str]]:
     """(name, type) of each column in DuckDB's eyes."""
     return [row[:2] for row in backend.con.execute(f"DESCRIBE SELECT * FROM {rows}").fetchall()]
 
@@ -212,6 +242,11 @@ def suffix(name: str) -> str:
 
 
 def require_file(path: Path) -> None:
+    """Refuses a path at which no file lies.
+
+    Raises:
+        DataError: names it.
+    """
     if path.is_dir():
         raise DataError(f"{path.name}: a folder; give one file.")
     if not path.exists():
@@ -219,30 +254,18 @@ def require_file(path: Path) -> None:
 
 
 def from_file(path: Path, wanted: Sequence[str]) -> Source:
+    """A file, by the ending of its name, or a folder of parquet files."""
+    from .partitions import from_folder, from_parquet
+
+    if path.is_dir():
+        return from_folder(path, wanted)
     kind = FORMATS.get(suffix(path.name))
     if kind is None:
         hint = " A DuckDB file is opened by duckdb://." if path.suffix in (".duckdb", ".db") else ""
         raise DataError(f"{path.name}: not one of {', '.join(FORMATS)}.{hint}")
     require_file(path)
-    opener = {"parquet": _from_parquet, "csv": _from_csv, "arrow": _from_arrow}[kind]
+    opener = {"parquet": from_parquet, "csv": _from_csv, "arrow": _from_arrow}[kind]
     return opener(path, wanted)
-
-
-def _from_parquet(path: Path, wanted: Sequence[str]) -> Source:
-    def names() -> list[str]:
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
-
-    places = positions(path.name, sealed(path.name, "opening", names), wanted)
-    rows = f"read_parquet([{_literal_path(path)}], hive_partitioning = false, union_by_name = false)"
-
-    def prepare(backend: Any) -> None:
-        # By place: DuckDB renames columns whose names differ in letter case only.
-        known = _described(backend, rows)
-        _view(backend, [_name(known[i][0]) for i in places], rows)
-
-    return finish(path.name, wanted, partial(embedded, prepare), True)
 
 
 def _header(path: Path) -> tuple[list[str], str]:
@@ -294,14 +317,14 @@ def _from_csv(path: Path, wanted: Sequence[str]) -> Source:
     listed = ", ".join(f"'{c}': 'VARCHAR'" for c in every)
     kept = ", ".join(f"'{c}'" for c in every)
     rows = (
-        f"read_csv([{_literal_path(path)}], columns = {{{listed}}}, auto_detect = false, header = true, "
-        f"delim = {_text(delimiter)}, quote = '\"', escape = '\"', strict_mode = true, parallel = false, "
+        f"read_csv([{literal_path(path)}], columns = {{{listed}}}, auto_detect = false, header = true, "
+        f"delim = {literal(delimiter)}, quote = '\"', escape = '\"', strict_mode = true, parallel = false, "
         f"null_padding = true, force_not_null = [{kept}], hive_partitioning = false, "
         f"compression = '{'gzip' if path.name.lower().endswith('.gz') else 'none'}') "
         f"WHERE CASE WHEN {every[-1]} IS NULL THEN error('malformed') ELSE true END"
     )
-    connect = partial(embedded, lambda backend: _view(backend, [every[i] for i in places], rows))
-    return finish(path.name, wanted, connect, True)
+    connect = partial(embedded, lambda backend: view(backend, [every[i] for i in places], rows))
+    return finish(path.name, wanted, connect, True, (path,))
 
 
 def _from_arrow(path: Path, wanted: Sequence[str]) -> Source:
@@ -330,7 +353,7 @@ def _from_arrow(path: Path, wanted: Sequence[str]) -> Source:
     def prepare(backend: Any) -> None:
         backend.con.register(VIEW, pa.RecordBatchReader.from_batches(shown, batches()))
 
-    return finish(path.name, wanted, partial(embedded, prepare), True)
+    return finish(path.name, wanted, partial(embedded, prepare), True, (path,))
 
 
 def readable(kind: Any, where: str, column: str) -> Any:
@@ -350,53 +373,3 @@ def readable(kind: Any, where: str, column: str) -> Any:
     if pa.types.is_decimal256(kind):
         return pa.large_string()
     return kind
-
-
-def from_duckdb(rest: str, wanted: Sequence[str], table: str | None, query: str | None = None) -> Source:
-    """A table or view of a DuckDB file, or a query on it, attached read-only to a private in-memory DuckDB."""
-    path = Path(rest) if Path(rest).exists() else Path(unquote(rest.partition("?")[0]))
-    if not rest or not path.name:
-        raise DataError("duckdb: give the path of a file, duckdb://people.duckdb.")
-    require_file(path)
-
-    def attach(backend: Any) -> dict[str, str]:
-        backend.con.execute(f"ATTACH {_text(str(path))} AS source (READ_ONLY)")
-        if query is not None:
-            backend.con.execute("USE source")
-            return {}
-        found = backend.con.execute(
-            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' UNION "
-            "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
-        ).fetchall()
-        return {
-            (name if schema == "main" else f"{schema}.{name}"): f"source.{_name(schema)}.{_name(name)}"
-            for schema, name in sorted(found)
-        }
-
-    def look(backend: Any) -> None:
-        tables.update(attach(backend))
-        if query is not None:
-            columns.extend(_described(backend, asked))
-        elif table in tables:
-            columns.extend(_described(backend, tables[table]))
-        backend.con.execute(f"CREATE TEMP VIEW {_name(VIEW)} AS SELECT 1")
-
-    tables: dict[str, str] = {}
-    columns: list[tuple[str, str]] = []
-    asked = f"({query}\n) AS asked"
-    where = f"{path.name}:{'sql' if query is not None else table}"
-    sealed(where if query is not None else path.name, "opening", lambda: embedded(look)[2]())
-    if query is None and (table is None or table not in tables):
-        problem = "table= must name a table" if table is None else f"no table {table!r}"
-        raise DataError(f"{path.name}: {problem}; the file has {', '.join(tables) or 'none'}.")
-    places = positions(where, [name for name, _ in columns], wanted)
-    # Text compares letter by letter, whatever collation the column was given.
-    shown = [
-        _name(columns[i][0]) + (' COLLATE "binary"' if columns[i][1] == "VARCHAR" else "") for i in places
-    ]
-
-    def prepare(backend: Any) -> None:
-        found = attach(backend)
-        _view(backend, shown, asked if query is not None or table is None else found[table])
-
-    return finish(where, wanted, partial(embedded, prepare), True)

@@ -128,6 +128,11 @@ class Selection:
     null: tuple[str, ...]
 
     @property
+    def is_listed(self) -> bool:
+        """Whether rows are chosen by lists of values."""
+        return any(condition.values is not None for condition in self.where)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it looks at, beside those of the domain."""
         told = (*(c.column for c in self.where), self.person, self.key, self.weight)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .duckdb_files import from_duckdb
 from .errors import DataError, SpecificationError, Unsupported
 from .files import (
     VIEW,
@@ -21,7 +22,6 @@ from .files import (
     Source,
     embedded,
     finish,
-    from_duckdb,
     from_file,
     positions,
     readable,
@@ -49,8 +49,8 @@ def open_source(
     """Opens a source and looks at its schema; no row is read.
 
     Args:
-        source: a path (parquet, csv, csv.gz, tsv, arrow, feather), an Ibis URL (``duckdb://file.duckdb``), a pandas,
-            polars or pyarrow frame, a dict of columns, or an Ibis table.
+        source: a path (parquet, csv, csv.gz, tsv, arrow, feather), a folder of parquet files, a list of parquet files, an Ibis URL
+            (``duckdb://file.duckdb``), a pandas, polars or pyarrow frame, a dict of columns, or an Ibis table.
         wanted: the columns that connections will show.
         table: name of the table, for URLs.
         sql: a SELECT whose result is read, for URLs, instead of ``table``.
@@ -68,6 +68,10 @@ def open_source(
             raise DataError(f"{name}: only a URL names a table or a query.")
     if isinstance(source, str | os.PathLike):
         return from_file(Path(os.fspath(source)), wanted)
+    if isinstance(source, list | tuple):
+        from .partitions import from_list
+
+        return from_list(source, wanted)
     if isinstance(source, Mapping):
         columns = {str(k): v for k, v in source.items()}
         return _from_frame("table", list(columns), lambda i: list(columns.values())[i], wanted)
@@ -217,6 +221,10 @@ def _from_url(url: str, wanted: Sequence[str], table: str | None, sql: str | Non
     if table is not None and sql is not None:
         raise SpecificationError("sql: instead of table, not beside it; leave one of them out.")
     query = None if sql is None else one_select(sql, scheme)
+    if scheme == "duckdb" and rest.startswith(("md:", "motherduck:")):
+        raise Unsupported(
+            "duckdb: a base on a server (md:) needs an extension, and none is loaded; COPY the table to parquet files and give these."
+        )
     if scheme == "duckdb":
         return from_duckdb(rest, wanted, table, query)
     if scheme == "sqlite":
@@ -224,7 +232,10 @@ def _from_url(url: str, wanted: Sequence[str], table: str | None, sql: str | Non
 
         return from_sqlite(rest, wanted, table, query)
     if scheme not in SCHEMES:
-        raise Unsupported(f"source: no engine for {scheme}://; known: duckdb, sqlite, {', '.join(SCHEMES)}.")
+        raise Unsupported(
+            f"source: no engine for {scheme}://; known: duckdb, sqlite, {', '.join(SCHEMES)}. A file is given by its path, and what "
+            "lies elsewhere as parquet files copied here."
+        )
     if table is None and query is None:
         raise DataError(f"{scheme}: table= must name a table, or sql= give a query.")
     if SCHEMES[scheme] == "postgres":

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .cellular import Cells
-from .counting import DENSE, MAX_COUNT, Batch, check_ids, grouped, row_count, streamed
+from .counting import DENSE, MAX_COUNT, Batch, check_ids, grouped, row_count, streamed, streamed_cells
 from .domain import Domain, check_columns
-from .engine import check_readable, is_joined
+from .engine import is_joined
 from .errors import EngineError, SpecificationError, unknown
 from .exact import Number
 from .files import Source, suffix
 from .people import people_of
+from .readable import check_readable
 from .reading import kind_of
 from .selecting import check_types, choice_of, conditions, conditions_spec, selected, selection_of
 from .sources import open_source
@@ -75,7 +76,7 @@ class Counts:
             dense = np.zeros(domain.size, dtype=np.int64)
             np.add.at(dense, codes, numbers)
             return Counts(domain, _frozen(dense), None, None, total)
-        order = np.argsort(codes, kind="stable")
+        order = np.argsort(codes)
         codes, numbers = codes[order], numbers[order]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
         numbers = np.add.reduceat(numbers, first) if first.size else numbers
@@ -123,8 +124,9 @@ class Table:
     ``max_rows_per_id``, are not there for any way of reading (``selecting`` says which are kept).
 
     Args:
-        source: a path (parquet, csv, csv.gz, tsv, arrow, feather), an Ibis URL (``duckdb://people.duckdb``), a pandas,
-            polars or pyarrow frame, a dict of columns, or an Ibis table. All are read, never written.
+        source: a path (parquet, csv, csv.gz, tsv, arrow, feather), a folder of parquet files or a list of their paths, an Ibis URL
+            (``duckdb://people.duckdb``), a pandas, polars or pyarrow frame, a dict of columns, or an Ibis table. All are read,
+            never written.
         domain: what the rows can hold; never read off the data.
         name: the table's name in ledgers; the file's stem unless given, "table" for what has no file.
         edition: which edition of the table this is.
@@ -283,14 +285,34 @@ class Table:
         source = self._showing(domain, named, ident, ordered)
         return streamed(source, domain, self.null, named, ident, ordered)
 
+    def cells(self, *attributes: str, ordered: bool = False) -> Iterator[dict[str, Cells]]:
+        """The cells of every row, attribute by attribute, of some attributes (all of them, if none is named), which may have more
+        joint cells than have numbers. Private: chunks of up to a million rows, out of core.
+
+        Args:
+            ordered: as they stand in a file or a frame; a database has its own order.
+
+        Raises:
+            DataError: as ``codes``; what came before the refusal must not leave.
+            EngineError: the engine failed.
+
+        >>> from tetraodon import Integer
+        >>> table = Table({"age": [1, 9], "size": [2, 0]}, Domain(age=Integer(0, 3), size=Integer(0, 2)))
+        >>> {name: cells.tolist() for name, cells in next(table.cells(ordered=True)).items()}
+        {'age': [1, 3], 'size': [2, 0]}
+        """
+        domain = self.domain.select(*attributes) if attributes else self.domain
+        return streamed_cells(self._showing(domain, (), None, ordered), domain, self.null, ordered)
+
     def _showing(self, domain: Domain, named: Sequence[str], ident: str | None, ordered: bool) -> Source:
         """The source with other columns besides."""
         beside = [*named] if ident is None else [*named, ident]
         source, opened = self._source, self._opened
         if set(beside) - set(opened.columns):
             opened = self._open(list(dict.fromkeys([*opened.columns, *beside])))
-        # Choosing a person's rows loses their order, and so does a join.
-        is_placed = ordered and opened.embedded and (self._selection.person is not None or is_joined(domain))
+        # Choosing a person's rows loses their order, and so does a join, which DuckDB makes of a list of values too.
+        loses = self._selection.person is not None or self._selection.is_listed or is_joined(domain)
+        is_placed = ordered and opened.embedded and loses
         if is_placed or opened is not self._opened:
             source = selected(opened, self._selection, is_placed=is_placed)
         if ident is not None:
@@ -326,6 +348,17 @@ class Table:
 
         domain = self.domain.select(*attributes)
         return spread(self._showing(domain, keep, None, False), domain, self.null, keep, drawing, kinds)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files whose bytes, and nothing else, are the table, in the order in which they are read; () where there are none."""
+        return self._source.files
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Which of its source's rows are read, and what counts as null, in plain values."""
+        told: dict[str, Any] = {"table": self._given["table"], "sql": self.sql, "null": sorted(self.null)}
+        return told | {"where": self.where, "people": self.binding}
 
     def declared(self, domain: Domain) -> Table:
         """The same rows under another domain.

@@ -406,7 +406,7 @@ def test_every_number_in_text_is_read_as_the_nearest_double(
     """One by one, in the expression of the engine, to the last bit."""
     import ibis
 
-    from tetraodon.engine import as_number
+    from tetraodon.number_cells import as_number
     from tetraodon.reading import number
 
     backend = connected()

@@ -277,6 +277,8 @@ def joint_move(asked: Asked, terms: tuple[Term, ...], hood: Neighbourhood, power
     move = stacked(terms, hood, power)
     if not move.value or move.cells is not None or move.domain is None or not hood.is_plain:
         return move
+    if not move.domain.is_numbered:
+        return move
     told = [t.squared() for t in terms] if power == 2 else terms
     ends = _edge(asked, hood, move, move.domain)
     if ends is None or sum(t.factor * int(t.move(*ends, move.domain)[0]) for t in told) != move.value:
