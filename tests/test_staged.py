@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -474,6 +475,45 @@ def test_two_processes_cannot_resume_one_folder(tmp_path: Path) -> None:
     release(folder, resumed=True).save(folder / "published")
 
 
+def test_nobody_can_take_up_a_folder_that_is_being_deleted(tmp_path: Path) -> None:
+    """The state is gone before the lock is: without a lock another process would go on with the state alone, and draw anew."""
+    folder = with_rows(tmp_path)
+    stopped(folder, "part-000001.rows")
+    held = Folder.found(folder / "rows.staging")
+    assert held is not None
+    gone: list[str] = []
+    true = Path.unlink
+
+    def unlink(path: Path) -> None:
+        gone.append(path.name)
+        true(path)
+
+    with mock.patch.object(Path, "unlink", unlink):
+        held.remove()
+    assert gone[-2:] == ["state.json", "lock"] and "part-000001.rows" in gone
+    assert not (folder / "rows.staging").exists()
+
+
+def test_two_copies_of_one_folder_are_not_both_published(tmp_path: Path) -> None:
+    """Each draws what was left for itself: whose row is in both publications would be drawn twice for one charge."""
+    folder = with_rows(tmp_path)
+    stopped(folder, "part-000001.rows")
+    copy = tmp_path / "copy.staging"
+    shutil.copytree(folder / "rows.staging", copy)
+    copy.chmod(0o700)
+    one, two = release(folder, resumed=True), release(folder, resumed=True, staging=copy)
+    drawn = [dict(zip(*made.to_arrow().to_pydict().values(), strict=True)) for made in (one, two)]
+    assert drawn[0] != drawn[1]
+    one.save(folder / "published")
+    with pytest.raises(AlreadyReleased, match="published from another copy of its folder"):
+        two.save(folder / "other")
+    assert list((folder / "other").iterdir()) == [] and not (folder / "rows.staging").exists()
+    two.held.folder.close()
+    with pytest.raises(AlreadyReleased, match="nothing to resume"):
+        release(folder, resumed=True, staging=copy)
+    assert not copy.exists() and len(charges(Ledger.read(folder / "p.ledger"))) == 1
+
+
 def test_without_resume_an_unfinished_release_is_refused(
     tmp_path: Path, run: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -545,6 +585,23 @@ def test_damaged_files_are_found_out_or_do_no_harm(tmp_path: Path, name: str, ho
     assert sorted(pq.read_table(folder / "published" / "rows.parquet")["num"].to_pylist()) == list(
         range(ROWS)
     )
+
+
+def test_a_file_that_may_not_be_read_is_not_called_lost(tmp_path: Path) -> None:
+    """Whoever believed that would charge afresh."""
+    folder = with_rows(tmp_path)
+    stopped(folder, "part-000001.rows")
+    denied = PermissionError(13, "Permission denied")
+    for name, method in (("state.json", "read_bytes"), ("part-000001.rows", "open")):
+        with (
+            mock.patch.object(Path, method, side_effect=denied),
+            pytest.raises(
+                DataError, match=rf"{name} cannot be read \(Permission denied\); allow reading it\.$"
+            ),
+        ):
+            told = Folder(folder / "rows.staging", os.open(os.devnull, os.O_RDONLY))
+            told.read(name) if name == "state.json" else told.get(name)
+    release(folder, resumed=True)
 
 
 def test_a_resumed_request_must_be_the_one_that_was_charged(tmp_path: Path) -> None:
@@ -640,6 +697,10 @@ def test_folders_that_are_not_fit_are_refused_before_anything_is_charged(tmp_pat
     stage.chmod(0o700)
     with pytest.raises(BudgetError, match="asks for epsilon 99"):
         release(folder, epsilon=99)
+    (folder / "loop").symlink_to(folder / "loop")
+    for odd in ("x" * 300, "loop"):
+        with pytest.raises(OutputError, match=r"cannot be looked at .* Nothing was spent"):
+            release(folder, staging=folder / odd)
     assert Ledger.read(folder / "p.ledger").spent == 0
     made = release(folder)
     modes = {oct(path.stat().st_mode & 0o777) for path in stage.iterdir()}

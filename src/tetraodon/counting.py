@@ -54,13 +54,15 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
         else:
             amount = codes.steps.sum() if source.is_weighted else codes.count()
             rows = codes.group_by("code").aggregate(n=amount)
-            # A cursor of PostgreSQL takes one process and a plan for its first rows; COPY takes the best one.
+            # A cursor of PostgreSQL takes one process and a plan for its first rows; COPY takes the best one. To leave it early would
+            # end the transaction that it is in, which may be the caller's.
             copied = backend.name == "postgres"
             for batch in (_copied if copied else _batches)(source.where, backend, rows):
-                refused = batch.column(0).null_count > 0
-                if refused:
+                refused |= batch.column(0).null_count > 0
+                if not refused:
+                    yield sealed(source.where, "reading", _whole, batch)
+                elif not copied:
                     break
-                yield sealed(source.where, "reading", _whole, batch)
     if refused:
         raise refusal(source, domain, null)
 
@@ -328,7 +330,7 @@ def refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
                 one = Domain({name: attribute})
                 code = sealed(source.where, "planning", encoded, table, one, _columns(source, one), null)
                 found = code.filter(code["code"].isnull()).limit(1)
-                if any(batch.num_rows for batch in _batches(source.where, backend, found)):
+                if sum(batch.num_rows for batch in _batches(source.where, backend, found)):
                     break
     fix = "declare missing='secret' or missing='public'"
     if isinstance(attribute, Categorical) and attribute.other is None:

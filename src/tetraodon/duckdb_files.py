@@ -37,7 +37,9 @@ def from_duckdb(rest: str, wanted: Sequence[str], table: str | None, query: str 
             backend.con.execute("USE source")
             return {}
         found = backend.con.execute(
-            "SELECT schema_name, table_name, true FROM duckdb_tables() WHERE database_name = 'source' UNION "
+            # A generated column is computed whenever it is read, even at random.
+            "SELECT schema_name, table_name, NOT contains(upper(sql), 'GENERATED ALWAYS AS') FROM duckdb_tables() "
+            "WHERE database_name = 'source' UNION "
             "SELECT schema_name, view_name, false FROM duckdb_views() WHERE database_name = 'source' AND NOT internal"
         ).fetchall()
         named = [
@@ -73,7 +75,6 @@ def from_duckdb(rest: str, wanted: Sequence[str], table: str | None, query: str 
         found = attach(backend)
         view(backend, shown, asked if query is not None or table is None else found[table])
 
-    # What was committed and not yet merged lies in the log beside the file.
-    log = path.with_name(f"{path.name}.wal")
-    files = (path, log) if log.exists() else (path,)
-    return finish(where, wanted, partial(embedded, prepare), True, files if table in stored else ())
+    # What was committed and not yet merged lies in the log beside the file, which may come and go.
+    files = (path, path.with_name(f"{path.name}.wal")) if table in stored else ()
+    return finish(where, wanted, partial(embedded, prepare), True, files)

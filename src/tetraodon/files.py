@@ -55,7 +55,8 @@ class Source:
         is_placed: whether they show where it stands, as ``place``.
         is_spread: whether rows are drawn where they lie, by the workers of an engine (``spark_rows``), not in this process.
         files: the files whose bytes, and nothing else, are the source: parquet, CSV and Arrow files, and the DuckDB file of a
-            table with its log. Empty where there are none: frames, databases, views and queries, which may read anything.
+            table with its log, which need not be there. Empty where there are none: frames, databases, views and queries, which may
+            read anything, and generated columns of a DuckDB table, which are computed anew whenever they are read.
     """
 
     where: str

@@ -30,7 +30,7 @@ from .queries import CDF, Query
 from .release import Release
 from .rows.publishing import row_entry, targets
 from .rows.release import RowRelease
-from .rows.resumed import check_outside
+from .rows.resumed import check_outside, check_unpublished
 from .rows.staged import Staged, written
 from .spreadsheets import write_csv
 
@@ -249,6 +249,9 @@ def publish(
         (stage / MANIFEST).write_text(text, encoding="utf-8")
         for rows in staged:
             rows.wrote(stage, {name: digest for told in digests.values() for name, digest in told.items()})
+        for release, _ in wanted:
+            if isinstance(release, RowRelease) and release.is_staged:
+                check_unpublished(release.name, release.charge, ledger.entries)
     for row, told in digests.items():
         ledger.published(row, told)
     for rows in staged:

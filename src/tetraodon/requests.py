@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -206,7 +207,7 @@ def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
                 )
     staging = strategy.query.staging
     staged = [q.staging for q in before.values() if isinstance(q, Rows) and q.staging is not None]
-    if staging is not None and Path(staging).resolve() in {Path(folder).resolve() for folder in staged}:
+    if staging is not None and os.path.realpath(staging) in {os.path.realpath(folder) for folder in staged}:
         raise SpecificationError(
             "rows.staging: serves an earlier release of this run; give each a folder of its own."
         )

@@ -377,6 +377,26 @@ def test_postgres_is_read_only_and_reads_its_own_types(tmp_path: Path) -> None:
         backend.con.execute("CREATE TABLE more (x integer)")
 
 
+def test_a_refusal_leaves_the_transaction_of_a_postgres_connection_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A COPY that is left early ends it; then neither the column could be named nor the caller go on."""
+    numbers = np.arange(40_000)
+    rows = pa.table({"age": pa.array(numbers % 1000, mask=numbers == 0), "num": numbers // 20})
+    told = ENGINES["postgres"](rows, tmp_path)
+    monkeypatch.setattr("tetraodon.postgres.BATCH", 64)  # so that the refused code is in no last batch
+    import psycopg
+    from ibis.backends.postgres import Backend
+
+    with psycopg.connect(told["source"]) as connection:  # a transaction is open from the first query on
+        connection.execute("CREATE TEMP TABLE mine AS SELECT 7 AS n")
+        source = Backend.from_connection(connection).table(told["table"])
+        table = Table(source, Domain(age=Integer(0, 999), num=Integer(0, 2999)))
+        with pytest.raises(DataError, match="column 'age' holds a value that is null"):
+            table.counts()
+        assert connection.execute("SELECT n FROM mine").fetchone() == (7,)
+
+
 FREAKS = [
     "1e-400", "-1e-400", "1.7976931348623158e308", "1.7976931348623159e308", "-1.8e308", "2.4e-324", "2.5e-324", "0e99999999999999",
     "1" + "0" * 400 + "e-400", "1" + "0" * 400 + "e-10", "-1" + "0" * 400, "0." + "0" * 500 + "1e100", "0." + "0" * 20000 + "1e20001",

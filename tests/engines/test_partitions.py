@@ -18,6 +18,7 @@ import pytest
 import tetraodon as td
 from tetraodon import Domain, Integer, Numeric, Table
 from tetraodon.errors import DataError, EngineError, SpecificationError
+from tetraodon.rows.staged import check_files, digests_of
 from tetraodon.spec import load
 
 DOMAIN = Domain(age=Integer(0, 9))
@@ -87,18 +88,25 @@ def test_only_tables_of_a_duckdb_file_are_its_bytes(tmp_path: Path) -> None:
     with duckdb.connect(str(file)) as connection:
         connection.execute("CREATE TABLE people AS SELECT 1 AS age")
         connection.execute(f"CREATE VIEW shown AS SELECT * FROM read_parquet('{other}')")
+        connection.execute("CREATE TABLE made (n INTEGER, age INTEGER AS (CAST(9 * random() AS INTEGER)))")
 
     def files(**told: str) -> tuple[Path, ...]:
         return Table(f"duckdb://{file}", DOMAIN, **told)._source.files
 
-    assert files(table="people") == (file,)
-    assert files(table="shown") == () == files(sql="SELECT * FROM people")
+    assert files(table="people") == (file, tmp_path / "p.duckdb.wal")
+    people = Table(f"duckdb://{file}", DOMAIN, table="people")
+    before = digests_of(people)
+    assert files(table="shown") == files(table="made") == () == files(sql="SELECT * FROM people")
     with duckdb.connect(
         str(file)
     ) as connection:  # a writer that was killed leaves what it committed in the log
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         connection.execute("INSERT INTO people VALUES (5)")
-    assert files(table="people") == (file, tmp_path / "p.duckdb.wal")
+    assert [name for name, _ in digests_of(people)] == [name for name, _ in before] and digests_of(
+        people
+    ) != before
+    with pytest.raises(DataError, match=r"p\.duckdb\.wal is not the file that the release began with"):
+        check_files(people, {"files": before})
 
 
 @pytest.mark.parametrize(

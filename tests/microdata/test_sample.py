@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tetraodon.microdata.clusters import clustered
 from tetraodon.microdata.distances import METRICS, between
 from tetraodon.microdata.features import Deferred, Features
 from tetraodon.microdata.group_sums import summed
+from tetraodon.microdata.joint import channels
 from tetraodon.microdata.planning import HybridPlan
 from tetraodon.microdata.release import MicrodataRelease
 from tetraodon.microdata.sample_error import error_of
@@ -268,6 +270,28 @@ def test_other_metrics(metric: str, large: pa.Table) -> None:
     assert found.realised_distortion_ < 1.1 * distortion
 
 
+def test_a_bound_by_upper_bounds_of_distances_is_none_by_the_distances() -> None:
+    """Why it is said of which channels nothing leaks less: another one keeps the mean distance, not the root of the mean square."""
+    rng = np.random.default_rng(3)
+    age = np.tile(np.arange(6), 100)
+    rows = pa.table(
+        {"age": age, "a": age * 2.0 + rng.integers(0, 12, 600), "b": rng.integers(0, 9, 600) * 1.0}
+    )
+    found = td.HybridObscuring(
+        "age", ["a", "b"], groups=2, k=50, clusters=5, distortion=4.5, metric="euclidean", sample=200
+    ).fit(rows)
+    prepared = found.plan_.prepared
+    assert isinstance(prepared.divergences, group_sums.GroupSums)
+    keys = found.plan_.joint_group(prepared.data.codes) * 5 + prepared.clusters.labels
+    mean = brute(prepared.data.features, keys, "euclidean", 2, 5)
+    true = replace(prepared, divergences=replace(prepared.divergences, mean=mean), _pieces={}, _settled={})
+    members = [prepared.present[prepared.divergences.groups == g].astype(np.int64) for g in range(2)]
+    made = channels(true, members)
+    assert made is not None and made[1].distortion <= 4.5 and not prepared.divergences.is_exact
+    leakage = (sum(true.grouping(m) for m in members) + made[1].leak) / np.log(2)
+    assert found.plan_.channel_bound is not None and leakage < found.plan_.channel_bound - 1e-3
+
+
 # ---------- how far a sample is from all rows ----------
 
 
@@ -306,19 +330,29 @@ def test_figures_of_samples_lie_within_what_was_stated_beforehand() -> None:
 # ---------- under a policy ----------
 
 
-def test_a_release_under_a_policy(tmp_path: Path, large: pa.Table) -> None:
-    """Features are made part by part; the report of evidence says what was found on the sample."""
+@pytest.mark.parametrize(
+    ("metric", "most", "distortion", "within"),
+    [
+        ("gower", 3, "0.3", "within the same distance"),
+        ("euclidean", 12, "9", "that keeps it by the upper bounds used here"),
+    ],
+)
+def test_a_release_under_a_policy(
+    metric: str, most: int, distortion: str, within: str, tmp_path: Path, large: pa.Table
+) -> None:
+    """Features are made part by part; the report of evidence says what was found on the sample, and which exchanges a bound is of."""
     domain = td.Domain(
         age=td.Integer(20, 63),
         kind=td.Categorical(["a", "b", "c"]),
-        **{f"q_{j}": td.Integer(0, 12) for j in range(5)},
+        **{f"q_{j}": td.Integer(0, most) for j in range(5)},
     )
     policy = td.Policy(domain, td.AttributeWise(age=td.Within(2)))
-    query = Hybrid("age", {"prefix": "q_"}, distortion="0.2", groups=3, k=400, clusters=6, sample=500)
-    strategy = priced(query, policy)
-    assert "on 500 rows where there are more" in repr(HybridPlan(strategy)) and "± 0.077" in repr(
-        HybridPlan(strategy)
+    query = Hybrid(
+        "age", {"prefix": "q_"}, distortion=distortion, groups=3, k=400, clusters=6, metric=metric, sample=500
     )
+    strategy = priced(query, policy)
+    shown = repr(HybridPlan(strategy))
+    assert "on 500 rows where there are more" in shown and ("± 0.077" in shown) == (metric == "gower")
     session = td.Session(td.Table(large, domain), policy, epsilon=1)
     request = Request(
         query, Loss("epsilon", Fraction(0)), "people", guarantee="measured", publishes_evidence=True
@@ -330,4 +364,5 @@ def test_a_release_under_a_policy(tmp_path: Path, large: pa.Table) -> None:
     [entry] = [e for e in told["releases"] if e["kind"] == "microdata"]
     words = " ".join(entry["evidence"]["words"])
     assert "found on 500 rows drawn at random" in words and "of other groups nothing is certified" in words
+    assert f"no exchange between these clusters (donors by the same rule) {within} leaks less than" in words
     assert entry["evidence"]["bound"] is None and (tmp_path / "out" / "report.html").exists() is False

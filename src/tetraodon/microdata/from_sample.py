@@ -9,7 +9,8 @@
 
 So the distortion is kept, k, alpha, l, beta and donors hold, and the leakage is told, of all rows; a sample decides which groups
 and clusters these are, and how far it may mislead is stated beforehand (``sample_error``). That no other groups leak less was shown on
-the sample alone, so that no bound over groups is stated; of these groups no channels leak less than ``Plan.channel_bound``.
+the sample alone, so that no bound over groups is stated; of these groups no channels leak less than ``Plan.channel_bound``, of those
+that keep the distortion by the distances used here: where these are upper bounds, channels that they alone rule out may leak less.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
@@ -49,8 +50,8 @@ class Stored:
         offset = self.start + before + np.dtype(kind).itemsize * first
         try:
             found = np.fromfile(self.path, dtype=kind, count=count, offset=offset)
-        except OSError:
-            raise damaged(self.path) from None
+        except OSError as error:
+            raise _unread(self.path, error) from None
         if len(found) < count:
             raise damaged(self.path)
         return found
@@ -73,8 +74,8 @@ class Stored:
             with self.path.open("rb") as file:
                 file.seek(self.start)
                 found = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError:
-            raise damaged(self.path) from None
+        except OSError as error:
+            raise _unread(self.path, error) from None
         if found != self.told["sha256"]:
             raise damaged(self.path)
 
@@ -118,12 +119,13 @@ class Folder:
 
         Raises:
             Refused: others may read it, or another process has it.
+            OutputError: it cannot be looked at.
         """
-        if not (path / STATE).is_file():
+        if not _is_begun(path):
             return None
         _owned(path)
         folder = Folder(path, _locked(path))
-        if not (path / STATE).is_file():  # finished by another process in between
+        if not _is_begun(path):  # finished by another process in between
             folder.close()
             return None
         return folder
@@ -171,7 +173,9 @@ class Folder:
             length = sum(np.dtype(kind).itemsize * count for kind, count in told["arrays"])
             if told["format"] != FORMAT or path.stat().st_size != len(line) + length:
                 raise damaged(path)
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        except OSError as error:
+            raise _unread(path, error) from None
+        except (ValueError, LookupError, TypeError, RecursionError):
             raise damaged(path) from None
         return Stored(path, told, len(line))
 
@@ -191,9 +195,16 @@ class Folder:
             ) from None
 
     def remove(self) -> None:
-        """Delete the folder and let go of it; what says whose it is comes last, so that a half deleted one can be told."""
+        """Delete the folder and let go of it.
+
+        What says whose it is goes when all else is gone, so that a half deleted folder can be told; the lock after it, so that nobody
+        takes up a folder that is being deleted.
+        """
         with suppress(OSError):
-            for each in sorted(self.path.iterdir(), key=lambda p: p.name in (STATE, LOCK)):
+            for each in sorted(
+                self.path.iterdir(),
+                key=lambda p: (STATE, LOCK).index(p.name) if p.name in (STATE, LOCK) else -1,
+            ):
                 if each.is_file():
                     each.unlink()
             self.path.rmdir()
@@ -216,7 +227,9 @@ def read_json(path: Path) -> dict[str, Any]:
         if whole["format"] != FORMAT or hashlib.sha256(text.encode()).hexdigest() != whole["sha256"]:
             raise damaged(path)
         told: dict[str, Any] = json.loads(text)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except OSError as error:
+        raise _unread(path, error) from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise damaged(path) from None
     return told
 
@@ -226,6 +239,15 @@ def damaged(path: Path) -> DataError:
     return DataError(
         f"staging {path.parent.name}: {path.name} is not what was written there, so what was drawn can no longer be told. Restore "
         "it; else remove the folder, and only --again (again=True) draws afresh, and charges afresh."
+    )
+
+
+def _unread(path: Path, error: OSError) -> DataError:
+    """The refusal of a file that is not there, ends too early, or may not be read."""
+    if error.strerror is None or isinstance(error, FileNotFoundError):
+        return damaged(path)
+    return DataError(
+        f"staging {path.parent.name}: {path.name} cannot be read ({error.strerror}); allow reading it."
     )
 
 
@@ -244,6 +266,18 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _is_begun(path: Path) -> bool:
+    """Whether a release was begun in a folder."""
+    try:
+        return stat.S_ISREG(os.stat(path / STATE).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise OutputError(
+            f"staging {path.name}: cannot be looked at ({error.strerror}). Nothing was spent."
+        ) from None
 
 
 def _fresh(path: Path) -> None:

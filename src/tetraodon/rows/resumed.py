@@ -7,6 +7,7 @@ drawn; a charge whose folder goes on; or a charge that the account calls publish
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -186,7 +187,8 @@ def check_stageable(table: Table, ledger: Ledger, name: str) -> None:
     if not table.files:
         raise Unsupported(
             f"release {name!r}: staging needs a table in files: parquet, CSV, Arrow, or a table of a DuckDB file, whose bytes show "
-            "whether it is the same when a run goes on. Frames, queries, views and databases have none, and Spark stages rows itself. "
+            "whether it is the same when a run goes on. Frames, queries, views, generated columns and databases have none, and Spark "
+            "stages rows itself. "
             "Write the rows to a parquet file, or leave staging out."
         )
     if ledger.path is None:
@@ -279,13 +281,29 @@ def _as_charged(strategy: RowStrategy, folder: Folder, told: Mapping[str, Any]) 
     return replace(strategy, parts=tuple(parts))
 
 
+def check_unpublished(name: str, row: int, entries: Sequence[Entry]) -> None:
+    """Refuse to publish staged rows of which the account holds others: two copies of a folder draw what was left each for itself.
+
+    Args:
+        row: of the ledger that holds the charge.
+
+    Raises:
+        AlreadyReleased: they are published.
+    """
+    if any(e.kind == "published" and e.body["charge"] == row for e in entries):
+        raise AlreadyReleased(
+            f"release {name!r}: was published from another copy of its folder while these rows were drawn. People of both would be "
+            "drawn twice, so that these are not published; --resume deletes them."
+        )
+
+
 def check_outside(path: Path, folder: Path) -> None:
     """Refuse to keep what is being drawn inside a folder that is published.
 
     Raises:
         OutputError: names it.
     """
-    inside, outer = path.resolve(), folder.resolve()
+    inside, outer = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     if inside == outer or outer in inside.parents:
         raise OutputError(
             f"staging {inside.name}: lies in a folder that is published, and holds rows in the order of the table; choose a place "
