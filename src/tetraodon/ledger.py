@@ -1,7 +1,7 @@
 """The durable account of privacy loss: what was charged, for what, when, and what is left.
 
-A ledger is one SQLite file with one table of hash-chained rows (see ``chain``): no row can be edited, removed or
-moved without its neighbours showing it. A charge is decided and stored in one transaction, on disk before the call
+A ledger is one SQLite file, or two tables of a PostgreSQL database that a team shares (``shared_chain``), with hash-chained
+rows (``chain``): no row can be edited, removed or moved without its neighbours showing it. A charge is decided and stored in one transaction, on disk before the call
 returns and so before noise is drawn: a crash or a race can charge too much, never too little.
 
 The account is in ε, or in ρ with a declared δ, and holds under every policy that was ever declared for the data
@@ -37,13 +37,14 @@ from .accounts import (
     unit_of,
 )
 from .admission import AlreadyReleased, allow, match
-from .chain import Book, File, Memory, PathText, Row, locate, seal
+from .chain import Book, Memory, PathText, Row, seal
 from .composition import InForce, in_force, loss_under
 from .entries import Charge, Entry, Spec, charge_body, created_body, published_body
 from .errors import LedgerError
 from .exact import Number, positive
 from .loss import Loss, Unit
 from .policy import Policy
+from .stores import Store, stored_at
 from .verification import Verification, linked, sound, verify
 
 __all__ = ["Account", "AlreadyReleased", "Charge", "Entry", "Ledger", "Verification", "verify"]
@@ -67,7 +68,7 @@ class Ledger:
     Fraction(1, 4)
     """
 
-    def __init__(self, store: File | Memory) -> None:
+    def __init__(self, store: Store) -> None:
         """Use ``open``, ``read`` or ``in_memory``."""
         self._store = store
 
@@ -84,7 +85,8 @@ class Ledger:
         delta: Fraction | None = None,
         renews: str | None = None,
     ) -> Ledger:
-        """The ledger at ``path``, created if there is none, bound to this data, domain and total (above 0).
+        """The ledger at ``path``, a file or a URL of PostgreSQL (docs/ledger.md), created if there is none, bound to this data,
+        domain and total (above 0).
 
         A policy that it does not hold yet is declared: all that was released is priced under it, and it is in force from
         now on, beside the others.
@@ -96,7 +98,7 @@ class Ledger:
                 times the total. Fixed when the ledger is made.
 
         Raises:
-            SpecificationError: an argument of the wrong kind, a total that is not above 0, ρ without δ.
+            SpecificationError: an argument of the wrong kind, a total that is not above 0, ρ without δ, a URL that names no ledger.
             LedgerError: the file is no ledger, cannot be written, was tampered with, or is bound to other data,
                 another domain, another total, or renews otherwise; the message says which, and what to do.
             BudgetError: what was released already would exceed the total under this policy; nothing was declared.
@@ -104,7 +106,7 @@ class Ledger:
                 was declared.
         """
         asked = created_body(data, domain_hash, policy, policy_hash, total, delta, renews)
-        store = File(locate(path), writable=True)
+        store = stored_at(path, writable=True)
         store.create(asked)
         ledger = cls(store)
 
@@ -142,25 +144,35 @@ class Ledger:
         Raises:
             LedgerError: there is no such ledger, or it was tampered with (``verify`` lists how).
         """
-        ledger = cls(File(locate(path), writable=False))
+        ledger = cls(stored_at(path, writable=False))
         sound(str(ledger), ledger._store.book())
         return ledger
 
     @classmethod
     def existing(cls, path: PathText) -> Ledger:
         """The ledger at ``path`` for ``raise_total``: creates nothing; every call checks the file."""
-        return cls(File(locate(path), writable=True))
+        return cls(stored_at(path, writable=True))
+
+    @staticmethod
+    def exists(path: PathText) -> bool:
+        """Whether there is something at ``path``, so that ``open`` would make no ledger there; creates nothing."""
+        return stored_at(path, writable=False).exists()
 
     def __str__(self) -> str:
-        return f"ledger {self.path or '(in memory)'}"
+        return f"ledger {self.path or self.name or '(in memory)'}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
 
     @property
     def path(self) -> Path | None:
-        """The file, absolute; None in memory."""
+        """The file, absolute; None in memory or in a database."""
         return self._store.path
+
+    @property
+    def name(self) -> str | None:
+        """What manifests call it: the file's name, or "postgres:" and the name in the database; None in memory."""
+        return self._store.name
 
     @property
     def entries(self) -> tuple[Entry, ...]:

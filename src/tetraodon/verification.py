@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
 from .accounts import beyond, healed, understated, unit_of
-from .chain import Book, File, PathText, broken_links, locate
+from .chain import Book, PathText, broken_links
 from .entries import Charge, Entry, entry_of
 from .errors import LedgerError
 from .published import differing
+from .stores import stored_at
+
+_SKEW = timedelta(minutes=5)  # by which the clocks of a team may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,14 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     beyond the total under any policy in force, and a file older than (or other than) the one that a manifest was written
     from. A charge that was never published is a warning: it is what a crash between charge and publication leaves, and
     its budget stays spent. So are files beside a manifest that are gone, or are not those that the ledger holds as
-    published, and spending beyond a total that was raised since.
+    published, spending beyond a total that was raised since, rows dated before those that they follow, and a ledger that
+    everybody may read or write.
 
     Raises:
-        LedgerError: there is no ledger to check: no such file, not SQLite, made by something else, or damaged.
+        LedgerError: there is no ledger to check: no such file or tables, made by something else, or damaged.
     """
-    book = File(locate(path), writable=False).book()
+    store = stored_at(path, writable=False)
+    book = store.book()
     entries, problems = inspect(book)
     if not problems:
         problems += understated(entries)
@@ -64,10 +70,27 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     return Verification(
         not problems,
         tuple(problems),
-        (*past, *warnings, *files),
+        (*past, *_out_of_order(entries), *warnings, *files, *store.exposed()),
         book.rows[-1][3] if book.rows else "",
         len(book.rows),
     )
+
+
+def _out_of_order(entries: tuple[Entry, ...]) -> list[str]:
+    """Rows dated well before one that stands before them. Their order is that of the chain, whatever the clocks said."""
+    found, latest = [], None
+    for entry in entries:
+        try:
+            here = datetime.fromisoformat(entry.time).astimezone(UTC)
+        except (ValueError, OverflowError):
+            found.append(f"row {entry.seq}: its time cannot be read.")
+            continue
+        if latest is not None and here < latest - _SKEW:
+            found.append(
+                f"row {entry.seq}: dated {entry.time}, before a row that it follows: a clock was set back."
+            )
+        latest = here if latest is None else max(latest, here)
+    return found
 
 
 def inspect(book: Book) -> tuple[tuple[Entry, ...], list[str]]:

@@ -14,6 +14,7 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
+import database
 import pytest
 
 from tetraodon.errors import BudgetError, LedgerError
@@ -72,11 +73,11 @@ def test_four_processes_cannot_overspend(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["tax.ledger"]
 
 
-@pytest.mark.parametrize("kind", ["file", "memory"])
+@pytest.mark.parametrize("kind", ["file", "memory", "postgres"])
 def test_threads_sharing_one_ledger_cannot_overspend(tmp_path: Path, kind: str) -> None:
     ledger = (
-        opened(tmp_path / "tax.ledger", "1/10")
-        if kind == "file"
+        opened(tmp_path / "tax.ledger" if kind == "file" else database.new_ledger(), "1/10")
+        if kind != "memory"
         else Ledger.in_memory(
             data="tax", domain_hash="d", policy={}, policy_hash="p", total=Loss("epsilon", Fraction(1, 10))
         )
@@ -99,6 +100,7 @@ def test_threads_sharing_one_ledger_cannot_overspend(tmp_path: Path, kind: str) 
     assert ledger.remaining == 0 and len(ledger.entries) == 11
 
 
+HERE = Path(__file__).parent
 SCRIPT = """
 import os, signal, sys
 from fractions import Fraction
@@ -109,7 +111,10 @@ ledger = opened(sys.argv[1])
 
 def run(path: Path, body: str) -> int:
     return subprocess.run(
-        [sys.executable, "-c", SCRIPT + body, str(path)], cwd=Path(__file__).parent, check=False
+        [sys.executable, "-c", SCRIPT + body, str(path)],
+        cwd=HERE,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        check=False,
     ).returncode
 
 
