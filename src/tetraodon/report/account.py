@@ -178,7 +178,10 @@ def account_section(document: Document, manifest: str) -> str:
         check = ""
     else:
         rows.append(("Account", f"<code>{safe(budget.ledger)}</code>"))
-        command = f"tetraodon ledger verify {shlex.quote(budget.ledger)} {shlex.quote(manifest)}"
+        place = shlex.quote(budget.ledger)
+        if budget.ledger.startswith("postgres:"):  # a manifest names no server
+            place = f'"postgresql://USER@HOST/BASE?ledger={budget.ledger.removeprefix("postgres:")}"'
+        command = f"tetraodon ledger verify {place} {shlex.quote(manifest)}"
         check = (
             f"<p>The account is a chain of rows, each sealed by a hash. This command recomputes the chain and finds this "
             f"manifest’s head in it; it fails if a row was changed, removed or put back:</p>\n<pre>{safe(command)}</pre>\n"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import SpecificationError
 from ..presenting import ALL, STATUS
-from ..spreadsheets import escaped, unescaped
+from ..spreadsheets import as_published, escaped
 from .document import Entry
 from .spots import headings, spot
 from .words import clean, listed, short
@@ -248,19 +248,9 @@ def columns_of(entry: Entry) -> dict[str, Any]:
             raise misfit(entry)
         columns = {written[n]: table.column(n).combine_chunks() for n in table.column_names}
         texts = {n: c.cast(pa.string()) for n, c in columns.items() if n not in VALUES}
-        return columns | ({n: _unescaped(c) for n, c in texts.items()} if form == "csv" else texts)
+        return columns | ({n: as_published(c) for n, c in texts.items()} if form == "csv" else texts)
     except pa.ArrowException:
         raise misfit(entry) from None
-
-
-def _unescaped(column: Any) -> Any:
-    """Texts of a CSV file as they were published."""
-    import pyarrow as pa
-
-    if hasattr(column, "chunks"):
-        column = pa.concat_arrays(column.chunks)
-    coded = column.dictionary_encode()
-    return pa.array([unescaped(t) for t in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
 def _codes(column: Any) -> tuple[NDArray[Any], tuple[str, ...]]:

@@ -14,6 +14,7 @@ from ..attributes import Attribute, Categorical, Integer, Numeric, Point
 from ..domain import Domain
 from ..errors import SpecificationError
 from ..lengths import LENGTHS
+from ..spreadsheets import as_published, escaped, unescaped
 from .document import ChannelText, RowRelease
 from .words import clean, short
 
@@ -227,15 +228,25 @@ def _tables(entry: RowRelease, needed: list[str], numbers: list[str]) -> Iterato
         batches = file.iter_batches(ROWS, columns=needed)
         empty = file.schema_arrow.empty_table()
     else:
-        kinds = {n: pa.float64() if n in numbers else pa.string() for n in entry.attributes}
+        kinds = {escaped(n): pa.float64() if n in numbers else pa.string() for n in entry.attributes}
         convert = csv.ConvertOptions(column_types=kinds, null_values=[""], strings_can_be_null=True)
         parse = csv.ParseOptions(newlines_in_values=True)
         batches = csv.open_csv(pa.BufferReader(content), parse_options=parse, convert_options=convert)
-        names, empty = batches.schema.names, batches.schema.empty_table()
+        empty = batches.schema.empty_table()
+        names = [unescaped(n) for n in empty.column_names]
     if set(names) != set(entry.attributes):
         raise misfit(entry)
     for table in itertools.chain([empty], map(pa.Table.from_batches, ([b] for b in batches))):
-        yield _plain(table.select(needed), numbers)
+        read = table if form == "parquet" else _as_published(table)
+        yield _plain(read.select(needed), numbers)
+
+
+def _as_published(table: Any) -> Any:
+    """A part of a CSV file with its names and texts as they were published."""
+    import pyarrow as pa
+
+    columns = [as_published(c) if pa.types.is_string(c.type) else c for c in table.columns]
+    return pa.table(columns, [unescaped(n) for n in table.column_names])
 
 
 def _plain(table: Any, numbers: list[str]) -> Any:

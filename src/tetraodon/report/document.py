@@ -63,6 +63,19 @@ class File:
 
 
 @dataclass(frozen=True)
+class AuditText:
+    """What was found when a release was put to the test, on made-up tables.
+
+    Attributes:
+        figures: what was tried and what it showed.
+        verdict: in plain words.
+    """
+
+    figures: tuple[str, ...]
+    verdict: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """One release as its manifest tells it (keys as in the manifest).
 
@@ -80,6 +93,7 @@ class Entry:
         quantiles: the same of the quantiles beside it, with their number of rows; None where there are none.
         traded: other policies with their ± along a grid of losses, where the manifest has them.
         step: of the weights of records, which is also that of the noise; None where every record counts once.
+        audit: what was found when it was put to the test, if it was.
     """
 
     name: str
@@ -112,6 +126,7 @@ class Entry:
     quantiles: tuple[int, tuple[str, bytes]] | None
     traded: Traded | None = None
     step: Fraction | None = None
+    audit: AuditText | None = None
 
     @property
     def shown(self) -> float:
@@ -233,6 +248,7 @@ class RowRelease:
         per_person: what the charge is made of, in words; None where nothing is charged.
         permanent: the column of persons and the epoch, where every person has one answer; else None.
         channels: one for each attribute, or place of several attributes, that was replaced.
+        audit: what was found when it was put to the test, if it was.
     """
 
     name: str
@@ -251,6 +267,7 @@ class RowRelease:
     files: tuple[File, ...]
     content: tuple[str, bytes]
     channels: tuple[ChannelText, ...]
+    audit: AuditText | None = None
 
     @property
     def is_measured(self) -> bool:

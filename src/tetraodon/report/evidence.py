@@ -7,6 +7,7 @@ from math import sqrt
 
 from ..exact import show
 from .account import ledger_name, sentence
+from .audits import audit_words
 from .document import Document, Entry, Noise
 from .losses import cost, symbol
 from .spots import spotted
@@ -42,6 +43,8 @@ def evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
             ("Without noise", f"{sentence('; '.join(entry.disclosed), ())} {SETTLED[entry.settled]}".rstrip())
         )
     rows.append(("Expected error", _error(entry)))
+    if entry.audit is not None:
+        rows.append(("Audit", audit_words(entry.audit)))
     if len(seen) > 1 and entry.tables:
         rows.append(("By table", _by_table(seen)))
     told = "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)

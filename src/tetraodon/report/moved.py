@@ -9,6 +9,7 @@ from ..attributes import Categorical
 from ..exact import show
 from ..plans import number
 from .account import ledger_name
+from .audits import audit_words
 from .document import ChannelText, Document, Optimum, RowRelease
 from .leaking import leaking
 from .losses import cost, up
@@ -229,6 +230,8 @@ def _facts(entry: RowRelease, document: Document) -> str:
         rows.append(("Attained by", f"{told[:1].upper()}{told[1:]}: {safe(entry.rule)}."))
     elif not entry.is_measured:
         rows.append(("Bounded by", f"{safe(entry.rule[:1].upper() + entry.rule[1:])}."))
+    if entry.audit is not None:
+        rows.append(("Audit", audit_words(entry.audit)))
     if entry.kept:
         rows.append(("Unchanged", _kept(entry)))
     if entry.permanent is not None:

@@ -17,6 +17,7 @@ from ..errors import OutputError, SpecificationError
 from ..exact import show
 from ..people import People, people_from_spec
 from ..zcdp import probability
+from .audits import audit_of
 from .choices import traded_of
 from .document import (
     Account,
@@ -263,6 +264,7 @@ def _entry(spec: Mapping[str, Any], folder: Path, where: str) -> Entry:
         content=one_of(contents, where),
         quantiles=None if beside is None else (beside, one_of(contents, where, "quantiles.")),
         traded=traded_of(take(spec, "frontier", where), loss, f"{where}.frontier"),
+        audit=audit_of(spec.get("audit"), f"{where}.audit"),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OutputError, SpecificationError
+from ..spreadsheets import unescaped
 from .document import File
 from .keys import items, mapping, take, text, texts, whole, whole_or_none
 from .microdata_document import Generalised, GroupText, Limits, Microdata
@@ -111,7 +112,7 @@ def _values(files: tuple[File, ...], folder: Path, where: str) -> dict[tuple[str
         raise SpecificationError(f"{file.path}: lines of {', '.join(HEADER)}.")
     values: dict[tuple[str, str], list[str]] = {}
     for column, group, value in lines[1:]:
-        values.setdefault((column, group), []).append(value)
+        values.setdefault((unescaped(column), unescaped(group)), []).append(unescaped(value))
     return values
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SpecificationError
+from .audits import audit_of
 from .document import Attack, ChannelEvidence, ChannelText, File, Line, Optimum, Origin, RowRelease
 from .keys import amount, flag, items, mapping, number_or_none, real, take, text, texts, whole
 from .parts import files_of, guarantee_of, loss_of, witness_of
@@ -54,6 +55,7 @@ def rows_of(spec: Mapping[str, Any], folder: Path, where: str) -> RowRelease:
         files=files,
         content=content,
         channels=channels,
+        audit=audit_of(spec.get("audit"), f"{where}.audit"),
     )
 
 

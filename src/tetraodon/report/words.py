@@ -13,12 +13,9 @@ from typing import Any
 from ..exact import show
 from ..plans import number
 from ..sensitivity.persons import PRESENCE
+from ..terminal import harmless
 from .document import Entry
 
-# Control characters, lone surrogates, and marks that reorder or hide what surrounds them.
-UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]"
-)
 LONGEST = 24
 WEIGHING = ("histogram", "marginals", "cdf", "ranges", "mean", "sum")
 BLANKS = re.compile(r"\s+")
@@ -30,7 +27,7 @@ def clean(text: str) -> str:
     >>> clean("a\\n  b\\u202ec")
     'a b�c'
     """
-    return UNSAFE.sub("\ufffd", BLANKS.sub(" ", text)).strip()
+    return harmless(BLANKS.sub(" ", text)).strip()
 
 
 def safe(text: str) -> str:
