@@ -269,6 +269,12 @@ def from_file(path: Path, wanted: Sequence[str]) -> Source:
     return opener(path, wanted)
 
 
+def unchanged(where: str, told: object, found: object) -> None:
+    """Columns are read by their place, which is another column's once the file was replaced by one of another layout."""
+    if told != found:
+        raise DataError(f"{where}: its columns are not those that it had when it was opened; open it again.")
+
+
 def _header(path: Path) -> tuple[list[str], str]:
     """(names, delimiter) from the first line alone: a semicolon delimits where the line has one and no comma."""
     opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
@@ -324,8 +330,12 @@ def _from_csv(path: Path, wanted: Sequence[str]) -> Source:
         f"compression = '{'gzip' if path.name.lower().endswith('.gz') else 'none'}') "
         f"WHERE CASE WHEN {every[-1]} IS NULL THEN error('malformed') ELSE true END"
     )
-    connect = partial(embedded, lambda backend: view(backend, [every[i] for i in places], rows))
-    return finish(path.name, wanted, connect, True, (path,))
+
+    def prepare(backend: Any) -> None:
+        unchanged(path.name, (names, delimiter), _header(path))
+        view(backend, [every[i] for i in places], rows)
+
+    return finish(path.name, wanted, partial(embedded, prepare), True, (path,))
 
 
 def _from_arrow(path: Path, wanted: Sequence[str]) -> Source:
@@ -352,6 +362,7 @@ def _from_arrow(path: Path, wanted: Sequence[str]) -> Source:
                 yield pa.record_batch(arrays, schema=shown)
 
     def prepare(backend: Any) -> None:
+        unchanged(path.name, fields, schema())
         backend.con.register(VIEW, pa.RecordBatchReader.from_batches(shown, batches()))
 
     return finish(path.name, wanted, partial(embedded, prepare), True, (path,))

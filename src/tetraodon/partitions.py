@@ -25,6 +25,7 @@ from .files import (
     require_file,
     sealed,
     suffix,
+    unchanged,
     view,
 )
 
@@ -103,13 +104,24 @@ def _from_parquet(where: str, names: Sequence[str], files: Sequence[Path], wante
             raise DataError(f"{where}: {other} and {name} are one file; its rows would be read twice.")
     rows = _rows(files)
     columns: list[str] = []
+    layouts: list[list[str]] = []
 
     def prepare(backend: Any) -> None:
+        now = [_names(name, file) for name, file in zip(names, files, strict=True)]
         if not columns:  # the first connection looks at every file
             columns.extend(_columns(backend, names, files, wanted))
+            layouts.extend(now)
+        for each in zip(names, layouts, now, strict=True):
+            unchanged(*each)
         view(backend, columns, rows)
 
     return finish(where, wanted, partial(embedded, prepare), True, tuple(files))
+
+
+def _names(name: str, file: Path) -> list[str]:
+    import pyarrow.parquet as pq
+
+    return list(sealed(name, "opening", pq.read_schema, file).names)
 
 
 def _rows(files: Sequence[Path]) -> str:
@@ -119,12 +131,10 @@ def _rows(files: Sequence[Path]) -> str:
 
 def _columns(backend: Any, names: Sequence[str], files: Sequence[Path], wanted: Sequence[str]) -> list[str]:
     """What DuckDB calls the wanted columns, which all files have with the types of the first one."""
-    import pyarrow.parquet as pq
-
     first: dict[str, str] = {}
     shown: list[str] = []
     for name, file in zip(names, files, strict=True):
-        told = list(sealed(name, "opening", pq.read_schema, file).names)
+        told = _names(name, file)
         places = positions(name, told, wanted)
         # By place: DuckDB renames columns whose names differ in letter case only.
         seen = sealed(name, "opening", described, backend, _rows([file]))

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from .errors import DataError
-from .files import VIEW, Source, embedded, finish, positions, require_file, sealed
+from .files import VIEW, Source, embedded, finish, positions, require_file, sealed, unchanged
 
 ROWS = 1 << 15  # that are in memory as Python values
 
@@ -37,6 +37,9 @@ def from_sqlite(rest: str, wanted: Sequence[str], table: str | None, query: str 
     require_file(path)
     where = f"{path.name}:{'sql' if query is not None else table}"
 
+    def described(reader: sqlite3.Connection) -> list[str]:
+        return [c[0] for c in reader.execute(f"SELECT * FROM {_rows(table, query)} LIMIT 0").description]
+
     def look() -> tuple[list[str], list[str]]:
         with closing(_reader(path)) as reader:
             told = reader.execute(
@@ -45,8 +48,7 @@ def from_sqlite(rest: str, wanted: Sequence[str], table: str | None, query: str 
             tables = sorted(name for (name,) in told)
             if query is None and table not in tables:
                 return tables, []
-            described = reader.execute(f"SELECT * FROM {_rows(table, query)} LIMIT 0").description
-            return tables, [column[0] for column in described]
+            return tables, described(reader)
 
     tables, names = sealed(where if query is not None else path.name, "opening", look)
     if query is None and (table is None or table not in tables):
@@ -61,6 +63,8 @@ def from_sqlite(rest: str, wanted: Sequence[str], table: str | None, query: str 
     def prepare(backend: Any) -> None:
         import pyarrow as pa
 
+        with closing(_reader(path)) as reader:
+            unchanged(where, names, described(reader))
         typed = pa.schema([(f"c{i}", pa.large_string()) for i in range(len(wanted))])
         backend.con.register(VIEW, pa.RecordBatchReader.from_batches(typed, _batches(path, asked, typed)))
 

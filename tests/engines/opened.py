@@ -6,20 +6,16 @@ arguments of ``Table``, or skips by name where the engine is not there.
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import math
-import os
-import shutil
 import sqlite3
-import subprocess
-import tempfile
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import database
 import duckdb
 import polars as pl
 import pyarrow as pa
@@ -106,54 +102,15 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _binary(name: str) -> str | None:
-    places = [os.environ.get("PATH", ""), *sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")))]
-    return shutil.which(name, path=os.pathsep.join(places))
-
-
 @cache
 def server() -> str:
     """The URL of a server of our own in a private folder, on a Unix socket; stopped when the tests end. Skips by name."""
-    initdb, control = _binary("initdb"), _binary("pg_ctl")
     try:
-        import psycopg  # noqa: F401
         from ibis.backends.postgres import Backend  # noqa: F401
     except ImportError:
         pytest.skip("postgres: the extra postgres is not installed")
-    if initdb is None or control is None or not hasattr(os, "geteuid"):
-        pytest.skip("postgres: initdb and pg_ctl are not here")
-    folder = Path(tempfile.mkdtemp(prefix="tetraodon-postgres-"))
-    user: dict[str, Any] = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
-        import pwd
-
-        known = {entry.pw_name for entry in pwd.getpwall()}
-        name = next((n for n in ("postgres", "nobody") if n in known), None)
-        if name is None:
-            pytest.skip("postgres: it refuses to run as root, and there is no other user")
-        shutil.chown(folder, name)
-        user = {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
-
-    def ran(*command: str) -> None:
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(command, check=True, timeout=90, cwd=folder, **quiet, **user)
-
-    base = str(folder / "base")
-
-    def stop() -> None:
-        with suppress(subprocess.SubprocessError, OSError):
-            ran(control, "-D", base, "-m", "immediate", "stop")
-        shutil.rmtree(folder, ignore_errors=True)
-
-    try:
-        ran(initdb, "-D", base, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-locale", "--no-sync")
-        settings = f"-k {folder} -c listen_addresses='' -c fsync=off -c timezone=Asia/Tokyo"
-        ran(control, "-D", base, "-w", "-l", str(folder / "log"), "-o", settings, "start")
-    except (subprocess.SubprocessError, OSError):
-        stop()
-        pytest.skip("postgres: the server does not start here")
-    atexit.register(stop)
-    return f"postgres://tester@/postgres?host={folder}"
+    folder = database.started("fsync=off", "timezone=Asia/Tokyo").folder
+    return f"postgres://{database.ROLE}@/postgres?host={folder}"
 
 
 def postgres(rows: pa.Table, folder: Path) -> Arguments:

@@ -1,0 +1,41 @@
+"""Text for a terminal: nothing in it moves the cursor, changes colours, turns the line around or hides what stands beside it.
+
+Names of attributes, categories, editions and releases come from settings, files of codes and ledgers, which others may have
+written; a terminal would obey the control sequences in them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import Any, TextIO
+
+# Control characters but the tab and the line feed, lone surrogates, and marks that reorder or hide what surrounds them.
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def harmless(text: str) -> str:
+    """Text that a terminal shows and does not obey.
+
+    >>> harmless("red \\x1b[31m, and \\u202eback")
+    'red �[31m, and �back'
+    """
+    return UNSAFE.sub("\ufffd", text)
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print to standard output, or to another stream."""
+    print(harmless(text), file=sys.stdout if file is None else file)
+
+
+def json_text(value: Any) -> str:
+    """JSON that says the same in any reader and does nothing on a terminal.
+
+    >>> json_text({"a": "é\\x9b"})
+    '{\\n  "a": "é\\\\u009b"\\n}'
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
