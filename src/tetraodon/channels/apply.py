@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..attributes import Attribute, Point
 from ..axes import Ints
 from ..domain import Domain, attribute_from_spec
-from ..errors import SpecificationError, unknown
+from ..errors import DataError, SpecificationError, unknown
 from ..noise import shuffled
 from ..table import Table
 from .channel import Channel
@@ -412,6 +412,8 @@ def _lasting(
 
     laws = fingerprint([target.channel for target in run.targets], lasting.ident)
     joint = lasting.store.settled(lasting.epoch, laws, ids, draw, lasting.mark)
+    if int(joint.max(initial=0)) >= prod(run.sizes):
+        raise DataError("permanent: the store is damaged; restore it from a copy.")
     parts = zip(np.unravel_index(joint, run.sizes), run.sizes, strict=True)
     return [*(part.astype(narrow(size))[person] for part, size in parts), *run.beside(cells)], beside
 

@@ -173,7 +173,11 @@ class LearnedNoise:
                 tuple(game.Round(int(step), *map(float, rest)) for step, *rest in spec["history"]), spec["settings"],
             )  # fmt: skip
             tried = found.sample(found.scale.centre[None])
-            if not np.isfinite(tried).all() or tried.shape != (1, noising.axes):
+            if (
+                not np.isfinite(tried).all()
+                or tried.shape != (1, noising.axes)
+                or not isinstance(found.settings, dict)
+            ):
                 raise ValueError
         except DAMAGED:
             raise no_such(name, "learned noise") from None

@@ -88,10 +88,11 @@ class Permanent:
                     if new or not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                         for statement in filter(str.strip, _TABLES.split(";")):
                             connection.execute(statement)
-                        key = bytes.fromhex(fresh_name(KEY_BYTES))
-                        connection.execute("INSERT INTO about VALUES (?, ?)", (FORMAT, key))
+                        drawn = bytes.fromhex(fresh_name(KEY_BYTES))
+                        connection.execute("INSERT INTO about VALUES (?, ?)", (FORMAT, drawn))
                     told = connection.execute("SELECT format, key FROM about").fetchall()
-                if len(told) != 1 or told[0][0] != FORMAT or len(told[0][1]) != KEY_BYTES:
+                key = told[0][1] if len(told) == 1 else None
+                if not isinstance(key, bytes) or told[0][0] != FORMAT or len(key) != KEY_BYTES:
                     raise DataError(f"{file.name}: permanent answers of another version.")
             except BaseException:
                 connection.close()
@@ -154,6 +155,7 @@ class Permanent:
         Raises:
             SpecificationError: an epoch that is no text, an id that comes twice.
             Refused: the epoch has answers of other channels.
+            DataError: an answer in the file is none.
             OutputError: the answers cannot be kept; none of them was returned.
         """
         if not isinstance(epoch, str) or not epoch:
@@ -178,6 +180,10 @@ class Permanent:
                 ).fetchone()
                 if row is None:
                     new.append(at)
+                elif (
+                    not isinstance(row[0], int) or row[0] < 0
+                ):  # SQLite keeps any kind of value in any column
+                    raise DataError(f"{self._name}: is damaged; restore it from a copy.")
                 else:
                     found[at] = row[0]
             if new:
@@ -265,6 +271,7 @@ def fingerprint(channels: Sequence[Channel], ident: str = "") -> str:
         told: dict[str, Any] = {
             "domain": channel.domain.to_spec(),
             "outputs": channel.outputs.to_spec(),
+            "order": [list(channel.domain.names), list(channel.outputs.names)],
             "law": channel.law.spec(),
         }
         digest.update(json.dumps(told, sort_keys=True, default=str).encode())

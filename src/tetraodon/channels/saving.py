@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from .law import Law
 from .table import Table
 from .then import Relabelled, Then
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save(channel: Channel, path: str | os.PathLike[str]) -> None:
@@ -33,6 +33,7 @@ def save(channel: Channel, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "domain": channel.domain.to_spec(),
         "outputs": None if channel.outputs == channel.domain else channel.outputs.to_spec(),
+        "order": [list(channel.domain.names), list(channel.outputs.names)],  # tables in a file are sorted
         "law": channel.law.spec(),
         "name": channel.name,
         "asked": None if asked is None else {"epsilon": show(asked.epsilon), "per": asked.per},
@@ -52,6 +53,7 @@ def digest(channel: Channel) -> str:
         channel.domain.to_spec(),
         list(channel.domain.names),
         channel.outputs.to_spec(),
+        list(channel.outputs.names),
         channel.law.spec(),
     ]
     found = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
@@ -71,8 +73,11 @@ def load(path: str | os.PathLike[str]) -> Channel:
     try:
         if told["format"] != FORMAT:
             raise DataError(f"{name}: written by another version.")
-        domain = Domain.from_spec(told["domain"])
-        outputs = domain if told["outputs"] is None else Domain.from_spec(told["outputs"])
+        if not isinstance(told["settings"], dict):
+            raise ValueError
+        first, second = told["order"]
+        domain = _domain(told["domain"], first)
+        outputs = domain if told["outputs"] is None else _domain(told["outputs"], second)
         asked = told["asked"]
         certificate = told["certificate"]
         return Channel(
@@ -87,6 +92,13 @@ def load(path: str | os.PathLike[str]) -> Channel:
         )
     except (TetraodonError, *DAMAGED):
         raise no_such(name, "channel") from None
+
+
+def _domain(spec: Mapping[str, Any], names: Sequence[str]) -> Domain:
+    """A domain with its attributes in their order, on which the meaning of every cell depends."""
+    if sorted(names) != sorted(spec):
+        raise ValueError
+    return Domain.from_spec({name: spec[name] for name in names})
 
 
 def _law(spec: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Law:

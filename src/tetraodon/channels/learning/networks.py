@@ -123,6 +123,13 @@ def packed(inputs: tuple[Floats, Floats], layers: Layers) -> dict[str, Floats]:
 
 
 def unpacked(arrays: Mapping[str, Floats], count: int) -> tuple[tuple[Floats, Floats], Layers]:
-    """Inputs and so many layers; the inverse of ``packed``."""
+    """Inputs and so many layers; the inverse of ``packed``.
+
+    Raises:
+        ValueError: an array of a file, whichever, that is not of floating-point numbers.
+        KeyError: one is missing.
+    """
+    if any(array.dtype.kind != "f" for array in arrays.values()):
+        raise ValueError
     layers = tuple((arrays[f"layer.{i}.weights"], arrays[f"layer.{i}.offsets"]) for i in range(count))
     return (arrays["inputs.0"], arrays["inputs.1"]), layers
