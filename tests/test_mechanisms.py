@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from tetraodon.mechanisms import (
 from tetraodon.mechanisms.build import build
 from tetraodon.mechanisms.forest import Forest
 from tetraodon.mechanisms.strategy import Strategy
+from tetraodon.sensitivity.rows import Matrix
 from tetraodon.workload import Rows, resolve
 
 PAPER = [(4357, t) for t in (1, 10, 50, 100, 500, 1000, 4356)] + [(400, t) for t in (1, 9, 90, 399)]
@@ -353,6 +355,26 @@ def test_rule_4_strategies_are_integer_matrices() -> None:
         Direct(), resolve(td.Linear([[1] * 13, list(range(13))], "x"), domain), graph, Fraction(1, 3)
     )
     assert observed_matrix(linear)[0].dtype == np.int64
+
+
+def test_one_draw_moves_an_answer_by_its_span_from_nothing() -> None:
+    """Where it is at most 1, nothing is said."""
+    domain = td.Domain(x=td.Integer(0, 2))
+    matrix = [[-3, -2, -1], [1, 2, 3], [-1, 0, 2], [-1, 0, 0], [0, 1, 1], [-1, 1, 0]]
+    strategy = price(
+        Ordered(), resolve(td.Linear(matrix, "x"), domain), td.Policy(domain, td.Full()).graph, Fraction(1)
+    )
+    assert strategy.jumps.tolist() == [3, 3, 3, 0, 0, 2]
+
+
+def test_the_largest_entry_of_any_part_decides_how_many_records_are_admitted() -> None:
+    small, large = (SimpleNamespace(layer=Matrix(np.array([[v, -1]]))) for v in (1, -4))
+    told: Any = SimpleNamespace(
+        forest=None, parts=(small, large), resolved=resolve(td.CDF("x"), td.Domain(x=td.Integer(0, 1)))
+    )
+    Strategy.admit(told, 2**59 - 1)
+    with pytest.raises(Unsupported, match=r"could exceed 2\^61"):
+        Strategy.admit(told, 2**59)
 
 
 @pytest.mark.parametrize(

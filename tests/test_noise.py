@@ -101,6 +101,28 @@ def test_floors_that_the_bits_leave_open_are_not_guessed(law: Signed | Lower) ->
     assert enough is not None and enough == law.floors(64, 500)
 
 
+def test_a_small_law_has_one_table() -> None:
+    assert [len(tables(s)) for s in (F(1), F(1000, 99), F(1000))] == [1, 1, 2]
+
+
+def test_few_bits_leave_open_or_say_what_many_bits_say() -> None:
+    """No interval is too narrow, however few bits it is worked out with."""
+    decided = 0
+    for a, b, unit in itertools.product(range(1, 8), (1, 2, 3), (1, 4)):
+        laws: tuple[tuple[Signed | Lower, range], ...] = (
+            (Signed(F(a, b), unit), range(-3, 4)),
+            (Lower(F(a, b), unit, 5), range(4)),
+        )
+        for (law, digits), bits in itertools.product(laws, range(5, 22, 2)):
+            told = law.floors(5, bits)
+            assert told is None or told == law.floors(5, 200)
+            decided += told is not None
+            for k in digits:
+                (low, high), (least, most) = law.cdf(k, bits), law.cdf(k, 200)
+                assert low << 200 - bits <= least <= most <= high << 200 - bits
+    assert decided > 300
+
+
 @pytest.mark.parametrize("scale", SCALES, ids=str)
 def test_tables_are_small_full_and_ordered_for_the_search(scale: Fraction) -> None:
     found = tables(scale)
@@ -716,3 +738,8 @@ def test_table_digits_never_overflow() -> None:
         assert isinstance(table, Table)
         digits = table.first + len(table.words)
         assert max(abs(table.first), abs(digits)) * table.law.unit < 2**61
+
+
+@pytest.mark.parametrize("size", [1, 8, 9, 16, 18, 40])
+def test_fresh_names_are_as_long_as_they_say(size: int) -> None:
+    assert len(bytes.fromhex(noise.fresh_name(size))) == size

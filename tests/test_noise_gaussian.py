@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 import os
@@ -99,6 +100,21 @@ def test_floors_that_the_bits_leave_open_are_not_guessed() -> None:
     assert law.floors(64, 66) is None
     enough = law.floors(64, 192)
     assert enough is not None and enough == law.floors(64, 500)
+
+
+def test_few_bits_leave_open_or_say_what_many_bits_say() -> None:
+    """No interval is too narrow, however few bits it is worked out with."""
+    decided = 0
+    for a, b, unit in itertools.product(range(1, 8), (1, 2, 3), (1, 4)):
+        law = Coarse(F(a, b), unit)
+        for bits in range(5, 22, 2):
+            told = law.floors(5, bits)
+            assert told is None or told == law.floors(5, 200)
+            decided += told is not None
+            for k in range(-3, 4):
+                (low, high), (least, most) = law.cdf(k, bits), law.cdf(k, 200)
+                assert low << 200 - bits <= least <= most <= high << 200 - bits
+    assert decided > 150
 
 
 @settings(max_examples=60, deadline=None)
@@ -515,6 +531,34 @@ def test_both_ways_to_the_tail_hold_it_closely(sigma2: Fraction, bits: int) -> N
         slack = 2 ** Decimal(bits) / Decimal(10) ** 88
         assert low - slack <= truth <= high + slack
         assert high - low <= 16
+
+
+def test_a_variance_that_the_bits_leave_open_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sigma2, above, asked = F(123_457, 99_991), _laws._above, []
+
+    def wide(s: Fraction, bits: int) -> list[tuple[int, int]]:
+        asked.append(bits)
+        return [(low // (3 - len(asked)), high) for low, high in above(s, bits)]
+
+    expected = discrete_gaussian_variance(F(123_457, 99_991))
+    monkeypatch.setattr(_laws, "_above", wide)
+    _laws._gaussian_variance.cache_clear()
+    assert discrete_gaussian_variance(sigma2) == expected and len(asked) == 2
+    _laws._gaussian_variance.cache_clear()
+
+
+@pytest.mark.parametrize("sigma2", [F(1, 3), F(50), F(10_000)], ids=str)
+def test_what_follows_a_list_of_tails_is_less_than_one_unit(sigma2: Fraction) -> None:
+    found, more = (_gaussian.tails(sigma2, 1, 0, 1, bits) for bits in (64, 300))
+    assert len(found) < len(more) and more[len(found)][1] < 1 << 300 - 64
+
+
+@pytest.mark.parametrize("bits", [64, 1000, 5000])
+def test_pi_is_held_closely_however_many_bits(bits: int) -> None:
+    (low, high), (least, most) = _laws._pi(bits), _laws._pi(bits + 2000)
+    assert low << 2000 <= least <= most <= high << 2000
+    assert high - low <= 3 + 2 * (bits // 1024)
+    assert 314159265 * 2**bits <= low * 10**8 and high * 10**8 <= 314159266 * 2**bits
 
 
 @settings(max_examples=60, deadline=None)
