@@ -199,7 +199,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "mechanism 5": (lambda: mechanism_from_spec(5), "^mechanism: .*not a number"),
     "two mechanisms": (lambda: mechanism_from_spec({"ordered": {}, "identity": {}}), "^mechanism: exactly one"),
     "mechanism by key": (lambda: mechanism_from_spec({5: {}}), "no mechanism"),
-    "option by key": (lambda: mechanism_from_spec({"hierarchical": {2: 3}}), "^mechanism.hierarchical: an option"),
+    "option by key": (lambda: mechanism_from_spec({"hierarchical": {2: 3}}), "^mechanism.hierarchical: no option 2"),
     "release of text": (lambda: session().release("age", 1), "a query such as"),
     "plan of a table": (lambda: session().plan({"cdf": "age"}, 1), "^query: .* not a table"),
     "sensitivity of text": (lambda: session().policy.sensitivity("age"), "^query: .* not text"),

@@ -79,8 +79,11 @@ def told(rows: Any) -> list[tuple[Any, float, float]]:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.title)
-def test_every_point_is_what_a_plan_says(query: Any) -> None:
-    made = td.frontier(query, NEAR, ["0.1", "1/3", 1, 2])
+@pytest.mark.parametrize(
+    "amounts", [("1/3", 2), pytest.param(("0.1", 1, "7/5"), marks=pytest.mark.slow)], ids=str
+)
+def test_every_point_is_what_a_plan_says(query: Any, amounts: Any) -> None:
+    made = td.frontier(query, NEAR, amounts)
     for name, policy in NEAR.items():
         for amount in made.losses:
             here = [p for p in made.points if (p.policy, p.epsilon) == (name, amount)]
@@ -133,7 +136,7 @@ def test_less_secret_is_more_accurate() -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.title)
-@pytest.mark.parametrize("target", [20, "± 700"], ids=str)
+@pytest.mark.parametrize("target", [20, pytest.param("± 700", marks=pytest.mark.slow)], ids=str)
 def test_the_least_loss_is_enough_and_less_is_not(query: Any, target: Any) -> None:
     made = td.frontier(query, NEAR, [1])
     wished = read_target(target, made.answer_unit)
@@ -234,11 +237,18 @@ def test_a_policy_without_a_price_is_named() -> None:
 # ---------- policies side by side ----------
 
 
-@pytest.mark.parametrize("loss", [{"epsilon": "1/2"}, {"rho": "0.05"}], ids=str)
 @pytest.mark.parametrize(
-    ("query", "policies"),
-    [(td.CDF("age", by="sex"), POLICIES), (td.Ranges("age", [(0, 3), (4, 8)]), NEAR)],
-    ids=["cdf", "ranges"],
+    ("query", "policies", "loss"),
+    [
+        pytest.param(td.CDF("age", by="sex"), POLICIES, {"epsilon": "1/2"}, id="cdf"),
+        pytest.param(
+            td.CDF("age", by="sex"), POLICIES, {"rho": "0.05"}, id="cdf in rho", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            td.Ranges("age", [(0, 3), (4, 8)]), NEAR, {"epsilon": "1/2"}, id="ranges", marks=pytest.mark.slow
+        ),
+        pytest.param(td.Ranges("age", [(0, 3), (4, 8)]), NEAR, {"rho": "0.05"}, id="ranges in rho"),
+    ],
 )
 def test_a_comparison_says_what_plans_and_sensitivities_say(
     query: Any, policies: dict[str, Any], loss: dict[str, str]

@@ -256,9 +256,20 @@ def spelt(value: Any) -> Any:
     return None if value is None else repr(value)
 
 
-@examples(60)
+@examples(15)
 @given(PAIRS, st.sampled_from(("1/3", "0.1", 1, 5)), st.sampled_from(("refuse", "secret", "public")))
 def test_the_query_and_the_definition_agree(pairs: Any, cell: Any, missing: str) -> None:
+    check_agreement(pairs, cell, missing)
+
+
+@pytest.mark.slow
+@examples(300)
+@given(PAIRS, st.sampled_from(("1/3", "0.1", 1, 5)), st.sampled_from(("refuse", "secret", "public")))
+def test_the_query_and_the_definition_agree_on_many(pairs: Any, cell: Any, missing: str) -> None:
+    check_agreement(pairs, cell, missing)
+
+
+def check_agreement(pairs: Any, cell: Any, missing: str) -> None:
     point = td.Point("x", "y", box=((0, 2), (-1, 3)), cell=cell, metric="planar", missing=missing)
     expected = point.cells(np.array(pairs, dtype=object)).tolist()
     for kind, told in (("float64", lambda v: v), ("string", spelt)):

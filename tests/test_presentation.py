@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +41,7 @@ from tetraodon.report.reading import read
 from tetraodon.report.tables import sheets
 from tetraodon.requests import price_all
 from tetraodon.spec import load
-from tetraodon.spreadsheets import escaped, unescaped
+from tetraodon.spreadsheets import escaped, harmless, unescaped
 from tetraodon.workload import resolve
 
 STEPS = st.sampled_from(
@@ -464,12 +465,18 @@ def release_table(folder: Path) -> td.Table:
     return sold(folder)[0]
 
 
-@given(st.text(alphabet="'=+-@\t\ra1–.", max_size=6))
+@given(st.text(alphabet="'=+-@\t\r\n \xa0\ufeff＝a1–.", max_size=6))
 def test_escaping_can_be_undone_and_leaves_numbers(text: str) -> None:
     assert unescaped(escaped(text)) == text
-    safe = escaped(text)
-    assert safe[:1] not in ("=", "+", "@", "\t", "\r")
-    assert safe[:1] != "-" or all(c in "0123456789.-–" for c in safe)
+    safe, bare = escaped(text), escaped(text).strip(" \t\r\n\xa0\ufeff")
+    assert bare[:1] not in ("=", "+", "@", "＝") and safe[:1] not in ("\t", "\r", "\n")
+    assert bare[:1] != "-" or (bare == safe and all(c in "0123456789.-–" for c in safe))
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string(), True)):
+        column = harmless(
+            pa.table({text: pa.chunked_array([pa.array([text, None], pa.string()).cast(kind)])})
+        )
+        assert column.column_names == [safe] and column.column(0).to_pylist() == [safe, None]
+        assert column.column(0).type == kind
 
 
 def test_escaped_negative_numbers_are_only_numbers() -> None:

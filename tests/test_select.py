@@ -85,8 +85,19 @@ def test_auto_is_never_worse_on_4357_values_for_any_query(theta: int, query: Any
 
 
 @given(st.data())
-@examples(12)
+@examples(6)
 def test_auto_is_never_worse_on_small_axes(data: Any) -> None:
+    check_small_axes(data)
+
+
+@pytest.mark.slow
+@given(st.data())
+@examples(60)
+def test_auto_is_never_worse_on_many_small_axes(data: Any) -> None:
+    check_small_axes(data)
+
+
+def check_small_axes(data: Any) -> None:
     size = data.draw(st.integers(2, 64))
     ends = sorted(data.draw(st.lists(st.integers(0, size - 1), min_size=2, max_size=2)))
     by = data.draw(st.sampled_from(((), ("g",))))

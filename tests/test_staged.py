@@ -678,7 +678,7 @@ def test_tables_without_files_and_accounts_in_memory_are_refused(tmp_path: Path)
     with pytest.raises(Unsupported, match="staging needs a table in files"):
         frame.release(asked(folder), epsilon=1, name="rows")
     memory = td.Session(td.Table(folder / "people.parquet", DOMAIN), POLICY, epsilon=1)
-    with pytest.raises(SpecificationError, match="a ledger in a file"):
+    with pytest.raises(SpecificationError, match="a durable ledger"):
         memory.release(asked(folder), epsilon=1, name="rows")
     assert not (folder / "rows.staging").exists() and frame.ledger.spent == memory.ledger.spent == 0
 

@@ -94,7 +94,8 @@ def of_duckdb(folder: Path, rows: int) -> Case:
 
 
 def of_postgres(folder: Path, rows: int) -> Case:
-    sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "engines"))
+    tests = Path(__file__).parents[2] / "tests"
+    sys.path[:0] = [str(tests / "engines"), str(tests)]
     import psycopg
     from opened import server
 

@@ -38,6 +38,7 @@ _HOME = {
     "Channel": "channels.channel",
     "HybridObscuring": "microdata.hybrid",
     "frontier": "frontiers",
+    "audit": "auditing.audited",
     "Policy": "policy",
     "Histogram": "queries",
     "CDF": "queries",

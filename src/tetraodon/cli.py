@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ import typer
 
 from . import __version__
 from .errors import OutputError, SpecificationError, TetraodonError
+from .terminal import json_text, say
 
 app = typer.Typer(
     name="tetraodon",
@@ -29,6 +31,7 @@ ledger_app = typer.Typer(help="Look at a ledger, or raise its total.", no_args_i
 app.add_typer(ledger_app, name="ledger")
 
 FileArgument = Annotated[Path, typer.Argument(help="The settings file, release.toml.", show_default=False)]
+AUDIT_DRAWS = 200_000
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -40,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments))
     except TetraodonError as error:
-        print(f"tetraodon: {error}", file=sys.stderr)
+        say(f"tetraodon: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
-        print(
+        say(
             "tetraodon: interrupted. A charge that was made stays made; see tetraodon ledger show. Staged rows go on with "
             "tetraodon release --resume.",
             file=sys.stderr,
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if where is None
             else f" in {Path(where.tb_frame.f_code.co_filename).name}, line {where.tb_lineno}"
         )
-        print(
+        say(
             f"tetraodon: an unexpected {type(error).__name__}{place}; its text is withheld because it may quote data. "
             "Please report it. If this was a release, a charge may have been made: tetraodon ledger show tells.",
             file=sys.stderr,
@@ -81,12 +84,12 @@ def _working(text: str) -> Iterator[None]:
 
 
 def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    say(json_text(value))
 
 
 def _version(asked: bool) -> None:
     if asked:
-        print(f"tetraodon {__version__}")
+        say(f"tetraodon {__version__}")
         raise typer.Exit
 
 
@@ -120,7 +123,7 @@ def demo(
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror}).") from None
     if not as_json:
-        print(f"Wrote {settings} and the sample table beside it. Now: tetraodon release {settings}\n")
+        say(f"Wrote {settings} and the sample table beside it. Now: tetraodon release {settings}\n")
     release(settings, as_json=as_json)
 
 
@@ -158,14 +161,18 @@ def init(
 
     if table is not None and columns is None:
         raise SpecificationError("init --table: goes with --columns, the file that has the table.")
-    if out.exists():
-        raise OutputError(f"{out}: exists already; choose another name with --out.")
+    taken = OutputError(f"{out}: exists already; choose another name with --out.")
+    if os.path.lexists(out):
+        raise taken
     text = _template("init.toml") if columns is None else settings_text(columns, out, table)
     try:
-        out.write_text(text, encoding="utf-8")
+        with out.open("x", encoding="utf-8") as file:  # never through a link that leads elsewhere
+            file.write(text)
+    except FileExistsError:
+        raise taken from None
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror}).") from None
-    print(f"Wrote {out}. Edit it, then: tetraodon plan {out}")
+    say(f"Wrote {out}. Edit it, then: tetraodon plan {out}")
 
 
 CompareOption = Annotated[
@@ -192,9 +199,9 @@ def plan(file: FileArgument, compare: CompareOption = None, as_json: JsonOption 
     if as_json:
         _print_json(told | ({"compared": compared_spec(beside)} if beside else {}))
         return
-    print(plan_text(told))
+    say(plan_text(told))
     if beside:
-        print(f"\n{compared_text(beside)}")
+        say(f"\n{compared_text(beside)}")
 
 
 @app.command()
@@ -212,7 +219,7 @@ def explain(file: FileArgument, as_json: JsonOption = False) -> None:
             {"policy": document.policy.to_spec(), "hash": document.policy.hash, "lines": text.split("\n")}
         )
     else:
-        print(text)
+        say(text)
 
 
 @app.command()
@@ -231,6 +238,9 @@ def release(
             "--resume", help="Go on with staged rows of a run that ended early; charges nothing twice."
         ),
     ] = False,
+    audit_first: Annotated[
+        bool, typer.Option("--audit", help="Put every release to the test first; the report tells of it.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Price the whole file, check the data, charge the ledger, draw once, write answers, manifest and report."""
@@ -244,25 +254,49 @@ def release(
         )
     document = load(file)
     if document.ledger is None:
-        print(
+        say(
             "tetraodon: no ledger is named: this account is forgotten when the command ends.", file=sys.stderr
         )
     folder = file.parent / "published" if out is None else out
     with _working("releasing"):
+        draws = AUDIT_DRAWS if audit_first else None
         if resume:
-            found = resumed(document, folder, only or [])
+            found = resumed(document, folder, only or [], draws)
             manifest = found.manifest
             for note in found.notes:
-                print(f"tetraodon: {note}", file=sys.stderr)
+                say(f"tetraodon: {note}", file=sys.stderr)
         else:
-            manifest = run(document, folder, only or [], again)
+            manifest = run(document, folder, only or [], again, draws)
     told = json.loads(manifest.read_text(encoding="utf-8"))
     if as_json:
         _print_json(told)
         return
     from .planning import release_text
 
-    print(release_text(told, folder))
+    say(release_text(told, folder))
+
+
+@app.command()
+def audit(
+    file: FileArgument,
+    draws: Annotated[int, typer.Option(help="Outputs of each made-up table.")] = AUDIT_DRAWS,
+    only: Annotated[list[str] | None, typer.Option(help="Only this release (may be repeated).")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try to contradict what each release claims, on made-up neighbouring tables. Reads no data, spends nothing."""
+    from .auditing.audited import draws_of
+    from .auditing.settings import audit_spec, audit_text, audited_document, is_contradicted
+    from .spec import load
+
+    document, count = load(file), draws_of(draws)
+    with _working("auditing"):
+        found = audited_document(document, count, only or ())
+    if as_json:
+        _print_json(audit_spec(found))
+    else:
+        say(audit_text(found))
+    if is_contradicted(found):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -286,7 +320,7 @@ def tune(
     if as_json:
         _print_json(told)
     else:
-        print(tune_text(told))
+        say(tune_text(told))
 
 
 @app.command()
@@ -324,10 +358,15 @@ def attack(
     if as_json:
         _print_json(found.to_spec())
     else:
-        print(text(found))
+        say(text(found))
 
 
-LedgerArgument = Annotated[Path, typer.Argument(help="The ledger.", show_default=False)]
+LedgerArgument = Annotated[
+    str,
+    typer.Argument(
+        help="The ledger: a file, or postgresql://user@host/base?ledger=name.", show_default=False
+    ),
+]
 
 
 @ledger_app.command("show")
@@ -340,7 +379,7 @@ def ledger_show(file: LedgerArgument, as_json: JsonOption = False) -> None:
     if as_json:
         _print_json(ledger_told(ledger))
     else:
-        print(ledger_text(ledger))
+        say(ledger_text(ledger))
 
 
 @ledger_app.command("verify")
@@ -356,6 +395,7 @@ def ledger_verify(
 ) -> None:
     """Check the chain, the sums and, against manifests, that the ledger was not rolled back and their files are unchanged."""
     from .ledger import verify
+    from .stores import called
 
     found = verify(file, manifests or [])
     if as_json:
@@ -367,13 +407,13 @@ def ledger_verify(
         )  # fmt: skip
     else:
         for problem in found.problems:
-            print(f"PROBLEM: {problem}")
+            say(f"PROBLEM: {problem}")
         for warning in found.warnings:
-            print(f"warning: {warning}")
+            say(f"warning: {warning}")
         if found.ok:
-            print(f"{file}: sound; {found.rows} rows, head {found.head}.")
+            say(f"{called(file)}: sound; {found.rows} rows, head {found.head}.")
             if not manifests:
-                print("Without a manifest a rolled-back ledger cannot be told from an honest one.")
+                say("Without a manifest a rolled-back ledger cannot be told from an honest one.")
     if not found.ok:
         raise typer.Exit(1)
 
@@ -388,6 +428,7 @@ def ledger_raise(
     """Raise the total, in a row of the chain. It weakens what was promised, and every later report says so."""
     from .editions import raised_lines, raises_spec
     from .ledger import Ledger
+    from .stores import called
 
     ledger = Ledger.existing(file)
     ledger.raise_total(to, reason)
@@ -395,4 +436,4 @@ def ledger_raise(
     if as_json:
         _print_json(raises[-1])
     else:
-        print(f"{raised_lines(raises)[-1]}. State the new total in settings that use {file}.")
+        say(f"{raised_lines(raises)[-1]}. State the new total in settings that use {called(file)}.")

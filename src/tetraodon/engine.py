@@ -47,6 +47,7 @@ def cells_expression(attribute: Attribute, column: Any) -> Any:
         ValueError: more than 64 categories, or a NUL in one; ``encoded`` joins those.
 
     >>> import ibis, pyarrow
+    >>> from tetraodon import Integer
     >>> rows = ibis.memtable(pyarrow.table({"age": ["17", "90", "no answer"]}))
     >>> cells = cells_expression(Integer(17, 90, missing="secret"), rows.age)
     >>> rows.select(cell=cells).to_pyarrow()["cell"].to_pylist()

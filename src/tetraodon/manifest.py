@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .accounts import accounts_of, counted
@@ -75,6 +74,8 @@ OF_RECORDS = frozenset(
 )
 ROWS = OF_RECORDS | {"kept", "per_person", "permanent", "channels"}
 MICRODATA = OF_RECORDS | {"private", "exchanged", "quasi_identifiers", "requirements", "groups", "evidence"}
+AUDIT = "audit"
+"""An entry has it if the release was put to the test first."""
 KEYS: Mapping[Any, frozenset[str]] = {None: ANSWERS, "rows": ROWS, "microdata": MICRODATA}
 
 
@@ -193,7 +194,7 @@ def manifest_of(entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
             "remaining": show(ledger.remaining_for(edition)),
             "policies": _policies(ledger, edition),
             **editions_spec(ledger, edition),
-            "ledger": None if ledger.path is None else Path(ledger.path).name,
+            "ledger": ledger.name,
             "head": ledger.head,
             "outside": list(outside),
         },

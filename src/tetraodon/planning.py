@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .admission import differing, is_staged
+from .auditing.settings import confirmed
 from .clustering.released import Way
 from .composition import loss_under, losses_text, readable
 from .disclosure import exact_rows
@@ -29,11 +30,11 @@ from .pricing import notes
 from .publish import beside_query, prepare, publish
 from .queries import Quantiles
 from .release import Release
+from .rows.lasting import check_store
 from .rows.planning import planned_rows, released_rows_text, rows_text
 from .rows.query import Rows as RowQuery
 from .rows.release import RowRelease
 from .rows.resumed import check_outside
-from .rows.staged import written
 from .rows.strategy import RowStrategy
 from .session import PricedRequest, Request, Session, charge_of, price_all
 from .spec import Document
@@ -54,7 +55,7 @@ def planned(document: Document) -> dict[str, Any]:
     left, taken, binds, refused = document.total.amount, set[str](), True, ""
     raises: list[dict[str, Any]] = []
     fits = together <= left
-    if document.ledger is not None and document.ledger.exists():
+    if document.ledger is not None and Ledger.exists(document.ledger):
         ledger = Ledger.read(document.ledger)
         left = ledger.remaining_for(edition)
         binds = any(each.body["policy_hash"] == document.policy.hash for each in ledger.declared)
@@ -134,7 +135,8 @@ def plan_text(told: Mapping[str, Any]) -> str:
             if (
                 "kmeans" in release["title"].partition("-")[0]
             ):  # what was compared is the objective, not the sizes
-                shown = f"{'× ' + number(row['expected_error']):>14}"
+                ratio = row["expected_error"]
+                shown = f"{'unbounded' if ratio is None else '× ' + number(ratio):>14}"
             lines.append(f"  {mark} {row['name']:<46} {shown}".rstrip())
         lines += [
             f"    published exactly, no secret under the policy: {text}"
@@ -161,18 +163,28 @@ def plan_text(told: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def run(document: Document, folder: Path, only: Sequence[str], again: bool) -> Path:
-    """Price everything, check the output folder, then charge, draw and publish."""
+def run(
+    document: Document, folder: Path, only: Sequence[str], again: bool, audit_draws: int | None = None
+) -> Path:
+    """Price everything, check the output folder, then charge, draw and publish.
+
+    Args:
+        audit_draws: put every release to the test first, with so many draws of each table.
+    """
     known = [r.name for r in document.requests]
     for name in only:
         if name not in known:
             raise unknown("--only", "release", name, known)
     requests = [replace(r, again=again) for r in document.requests if not only or r.name in only]
-    return published(document, folder, requests, document.session)
+    return published(document, folder, requests, document.session, audit_draws)
 
 
 def published(
-    document: Document, folder: Path, requests: Sequence[Request], opened: Callable[[], Session]
+    document: Document,
+    folder: Path,
+    requests: Sequence[Request],
+    opened: Callable[[], Session],
+    audit_draws: int | None,
 ) -> Path:
     """Price requests of a document, check the output folder, then charge, draw and publish them; returns the manifest's path.
 
@@ -180,17 +192,19 @@ def published(
 
     Args:
         opened: opens the document's session, once all else was checked.
+        audit_draws: as ``run``.
     """
     priced = price_all(document.policy, requests)
     for request in requests:
         if request.audit is not None:
             check_apart(request.audit, folder, " Nothing was spent.")
+        if isinstance(request.query, RowQuery):
+            check_store(request.query, folder, " Nothing was spent.")
     stages = [
         r.query.staging for r in requests if isinstance(r.query, RowQuery) and r.query.staging is not None
     ]
     for stage in stages:
         check_outside(Path(stage), folder)
-    begun = {name: digest for stage in stages for name, digest in written(Path(stage)).items()}
     shown = document.presentations
     beside = {
         name: [GROUPS]
@@ -202,10 +216,11 @@ def published(
     wanted = {
         p.request.name: (written_rows(p, shown[p.request.name]), shown[p.request.name].format) for p in priced
     }
-    prepare(folder, wanted, beside, begun)
-    if document.ledger is not None and not document.ledger.parent.is_dir():
+    prepare(folder, wanted, beside)
+    if isinstance(document.ledger, Path) and not document.ledger.parent.is_dir():
         raise OutputError(f"{document.ledger.parent}: the ledger's folder does not exist. Nothing was spent.")
     others = traded(document.policy, document.compared, priced)
+    audits = {} if audit_draws is None else confirmed(document.policy, priced, audit_draws)
     session = opened()
     made = session.release_all(requests, priced)
     releases = [replace(r, traded=others.get(r.name)) if isinstance(r, Release) else r for r in made]
@@ -213,10 +228,10 @@ def published(
     staged = [(r, how) for r, how in told if isinstance(r, RowRelease) and r.is_staged]
     at_once = [(r, how) for r, how in told if not (isinstance(r, RowRelease) and r.is_staged)]
     if at_once and staged:
-        publish(folder, at_once, session.context)
+        publish(folder, at_once, session.context, audits=audits)
     for each in staged[:-1]:
-        publish(folder, [each], session.context)
-    return publish(folder, staged[-1:] or at_once, session.context, report=True)
+        publish(folder, [each], session.context, audits=audits)
+    return publish(folder, staged[-1:] or at_once, session.context, report=True, audits=audits)
 
 
 def written_rows(priced: PricedRequest, how: Presentation) -> int:

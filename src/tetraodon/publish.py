@@ -11,15 +11,14 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import tempfile
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import OutputError, SpecificationError
 from .files import sha256
-from .manifest import KEYS, manifest_of, release_entry
+from .manifest import AUDIT, KEYS, manifest_of, release_entry
 from .microdata.audit import check_apart
 from .microdata.publishing import GROUPS, microdata_entry
 from .microdata.release import MicrodataRelease
@@ -28,17 +27,20 @@ from .presentation import Presentation, presentation_of
 from .presenting import Presented, arrow
 from .queries import CDF, Query
 from .release import Release
+from .rows.lasting import check_store
 from .rows.publishing import row_entry, targets
 from .rows.release import RowRelease
 from .rows.resumed import check_outside, check_unpublished
-from .rows.staged import Staged, written
-from .spreadsheets import write_csv
+from .rows.staged import Staged
+from .spreadsheets import write_csv, write_row_pieces
+from .staged import MANIFEST as MANIFEST
+from .staged import clear, files_of, sync, workplace
 
 if TYPE_CHECKING:
     import pyarrow
 
 
-MANIFEST = "manifest.json"
+REPORT = "report.html"
 QUANTILES = "quantiles"
 NAME = re.compile(r"[\w][\w .+=-]{0,99}\Z")
 BYTES_A_ROW = 64
@@ -72,43 +74,47 @@ def check_formats(formats: Sequence[str]) -> None:
             raise SpecificationError(f"format {form!r}: one of {', '.join(FORMATS)}.")
 
 
-def check_targets(
-    folder: Path, wanted: Mapping[str, Sequence[str]], begun: Mapping[str, str] | None = None
-) -> None:
-    """Refuse to replace files that are no earlier answers, manifest or report of this folder.
-
-    Args:
-        begun: files, with their digests, that a run that ended may have moved here before its manifest.
+def check_targets(folder: Path, wanted: Mapping[str, Sequence[str]]) -> None:
+    """Refuse to replace files that are no earlier answers, manifest or report of this folder, and names that are one to some disks.
+    What a killed run left there is taken away.
 
     Raises:
         OutputError: names the file.
     """
+    clear(folder)
     ours = _listed(folder)
-    for name, digest in (begun or {}).items():
-        if (folder / name).is_file() and sha256(folder / name) == digest:
-            ours.add(name)
     taken = [folder / f"{file_name(name)}.{form}" for name, formats in wanted.items() for form in formats]
+    folded: dict[str, str] = {}
+    for target in taken:
+        other = folded.setdefault(unicodedata.normalize("NFC", target.name).casefold(), target.name)
+        if other != target.name:
+            raise OutputError(
+                f"{other}, {target.name}: one file on some disks; choose names that differ in more than letter case."
+            )
     for target in [*taken, folder / MANIFEST]:
-        if target.is_dir() or (target.exists() and target.name not in ours):
+        if target.is_dir() or (os.path.lexists(target) and target.name not in ours):
             raise OutputError(
                 f"{target}: is there already and is none of this folder's earlier answers; choose another folder or name."
             )
-    if (folder / "report.html").is_dir():
-        raise OutputError(f"{folder / 'report.html'}: is a folder; choose another one.")
+    page = folder / REPORT
+    if page.is_dir():
+        raise OutputError(f"{page}: is a folder; choose another one.")
+    if os.path.lexists(page) and not ours:
+        raise OutputError(
+            f"{page}: is there already, without a manifest of ours beside it; choose another folder."
+        )
 
 
 def prepare(
     folder: Path,
     wanted: Mapping[str, tuple[int, Sequence[str]]],
     beside: Mapping[str, Sequence[str]],
-    begun: Mapping[str, str] | None = None,
 ) -> None:
     """Check, before any budget is spent, that a folder can take these files and that they replace nothing of others.
 
     Args:
         wanted: rows and formats of each release, by name.
         beside: endings of files that stand beside them, by the release's name.
-        begun: as ``check_targets``.
 
     Raises:
         OutputError: the folder cannot be made or written, the disk or a limit is too small, or a file of others is in the
@@ -117,11 +123,10 @@ def prepare(
     for _, formats in wanted.values():
         check_formats(formats)
     endings = {name: [*forms, *beside.get(name, ())] for name, (_, forms) in wanted.items()}
-    check_targets(folder, endings, begun)
+    check_targets(folder, endings)
     size = 262_144 + sum(BYTES_A_ROW * rows * len(formats) for rows, formats in wanted.values())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".space-") as trial:
+        with workplace(folder) as place, open(place / "space", "wb") as trial:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(trial.fileno(), 0, size)
             else:
@@ -136,7 +141,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     """An earlier manifest of a folder, {} if there is none or it is none of ours."""
     try:
         told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return (
         told
@@ -147,14 +152,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _listed(folder: Path) -> set[str]:
     """Files that an earlier manifest lists, itself included."""
-    told = _manifest(folder)
-    found = {MANIFEST} if told else set()
-    for entry in told.get("releases", ()):
-        files = entry.get("files") if isinstance(entry, dict) else None
-        for f in files.values() if isinstance(files, dict) else ():
-            if isinstance(f, dict) and isinstance(f.get("path"), str):
-                found.add(file_name_only(f["path"]))
-    return found
+    return {MANIFEST, *files_of(folder / MANIFEST)} if _manifest(folder) else set()
 
 
 LOST = "the other answers are lost, and only --again (again=True) draws new ones."
@@ -168,26 +166,29 @@ def staging(folder: Path, rest: str = LOST) -> Iterator[Path]:
     Args:
         rest: what becomes of what was not written, in words.
     """
+    place = workplace(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(dir=folder, prefix=".writing-"))
+        stage = place.__enter__()
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}).") from None
     moved: list[str] = []
     try:
         yield stage
         names = sorted(p.name for p in stage.iterdir())
+        for name in names:
+            sync(stage / name)
         # The manifest names the others, so it comes last.
         for name in sorted(names, key=lambda n: n == MANIFEST):
             os.replace(stage / name, folder / name)
             moved.append(name)
+        sync(folder)
     except OSError as error:
         what = f"only {', '.join(moved)} was written" if moved else "nothing was published"
         raise OutputError(
             f"{folder}: writing failed ({error.strerror}); {what}. The budget was already charged: {rest}"
         ) from None
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        place.__exit__(None, None, None)
 
 
 def publish(
@@ -195,10 +196,12 @@ def publish(
     releases: Sequence[tuple[Release | RowRelease | MicrodataRelease, Presentation | Sequence[str]]],
     context: Mapping[str, Any],
     report: bool = False,
+    audits: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Path:
     """Write answers, manifest and, if asked, the report; returns the manifest's path.
 
     Args:
+        audits: what the manifest says of the audits of releases, by name.
         releases: each with its presentation, or with file formats alone.
     """
     wanted = [(release, presentation_of(how)) for release, how in releases]
@@ -207,22 +210,20 @@ def publish(
             raise SpecificationError(f"present.{how.changed[0]}: goes with a query; rows leave as they are.")
         if isinstance(release, MicrodataRelease) and release.audit is not None:
             check_apart(release.audit, folder)
+        if isinstance(release, RowRelease):
+            check_store(release.query, folder)
     staged = [
         release.held
         for release, _ in wanted
         if isinstance(release, RowRelease) and isinstance(release.held, Staged)
     ]
-    begun: dict[str, str] = {}
     for rows in staged:
         check_outside(rows.folder.path, folder)
         rows.draw()
-        begun |= written(rows.folder.path)
     endings = {release.name: [*how.format, *extra_files(release, how)] for release, how in wanted}
-    check_targets(folder, endings, begun)
+    check_targets(folder, endings)
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder, KEPT if staged else LOST) as stage:
-        for rows in staged:
-            rows.begin(stage)
         entries = []
         for release, how in wanted:
             if isinstance(release, Release):
@@ -243,12 +244,12 @@ def publish(
                     if isinstance(release, RowRelease)
                     else microdata_entry(release, stage, files)
                 )
+            if audits is not None and release.name in audits:
+                entries[-1][AUDIT] = dict(audits[release.name])
             digests[release.charge] = {f["path"]: f["sha256"] for f in entries[-1]["files"].values()}
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")
-        for rows in staged:
-            rows.wrote(stage, {name: digest for told in digests.values() for name, digest in told.items()})
         for release, _ in wanted:
             if isinstance(release, RowRelease) and release.is_staged:
                 check_unpublished(release.name, release.charge, ledger.entries)
@@ -285,15 +286,12 @@ def refresh_report(folder: Path) -> None:
 
     page = render(folder / MANIFEST)
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=folder, prefix=".report-", encoding="utf-8", delete=False
-        ) as file:
-            file.write(page)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, folder / "report.html")
+        with workplace(folder) as place:
+            (place / REPORT).write_text(page, encoding="utf-8")
+            os.replace(place / REPORT, folder / REPORT)
     except OSError as error:
         raise OutputError(
-            f"{folder / 'report.html'}: cannot be written ({error.strerror}); the answers and the manifest were published."
+            f"{folder / REPORT}: cannot be written ({error.strerror}); the answers and the manifest were published."
         ) from None
 
 
@@ -311,7 +309,7 @@ def _earlier(
             kept = (
                 told["policy"]["hash"] == context["policy"]["hash"]
                 and all(told["data"][k] == v for k, v in context["data"].items())
-                and frozenset(entry) == KEYS.get(entry.get("kind"))
+                and frozenset(entry) - {AUDIT} == KEYS.get(entry.get("kind"))
                 and entry["name"] not in names
                 and files in held
                 and all(sha256(folder / name) == digest for name, digest in files.items())
@@ -335,21 +333,20 @@ def write_table(table: pyarrow.Table, path: Path) -> None:
 
 def write_tables(tables: Iterable[pyarrow.Table], path: Path) -> None:
     """``write_table`` of tables of the same columns, one after another, at least one; each is held alone."""
-    from pyarrow import csv, parquet
+    if path.suffix == ".csv":
+        write_row_pieces(tables, path)
+        return
+    from pyarrow import parquet
 
     with contextlib.ExitStack() as held:
         writer: Any = None
         for table in tables:
             plain = table.replace_schema_metadata(None)
-            if writer is None and path.suffix == ".csv":
-                told = csv.WriteOptions(quoting_style="needed")
-                writer = held.enter_context(csv.CSVWriter(path, plain.schema, write_options=told))
-            elif writer is None:
-                writer = held.enter_context(
-                    parquet.ParquetWriter(
-                        path, plain.schema, write_statistics=False, store_schema=False, compression="zstd"
-                    )
+            writer = writer or held.enter_context(
+                parquet.ParquetWriter(
+                    path, plain.schema, write_statistics=False, store_schema=False, compression="zstd"
                 )
+            )
             writer.write_table(plain)
 
 

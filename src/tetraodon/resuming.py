@@ -29,16 +29,17 @@ class Resumed:
     notes: tuple[str, ...]
 
 
-def resumed(document: Document, folder: Path, only: Sequence[str]) -> Resumed:
+def resumed(document: Document, folder: Path, only: Sequence[str], audit_draws: int | None = None) -> Resumed:
     """Go on with the staged rows of a document that were charged and not published, and release what was never charged.
 
     What was charged without staging and not published is lost, and is named.
 
     Args:
         only: names of releases; all for none.
+        audit_draws: as ``planning.run``.
 
     Raises:
-        SpecificationError: no ledger in a file, no staged rows among the releases, or an unknown name.
+        SpecificationError: no durable ledger, no staged rows among the releases, or an unknown name.
         Refused: nothing is left to be done and nothing was published here.
         LedgerError, DataError, OutputError, EngineError: as for a release.
     """
@@ -68,7 +69,7 @@ def resumed(document: Document, folder: Path, only: Sequence[str]) -> Resumed:
         else:
             notes.append(_lost(request.name, entry))
     if left:
-        return Resumed(published(document, folder, left, lambda: session), tuple(notes))
+        return Resumed(published(document, folder, left, lambda: session, audit_draws), tuple(notes))
     if not (folder / MANIFEST).is_file():
         raise Refused(
             f"--resume: everything else was published before, and {folder} holds no manifest of it; name its folder with --out. "

@@ -95,8 +95,9 @@ class Session:
         policy: over the same domain.
         epsilon: the total budget, exact ("1.0", 1, Fraction(1)); or
         rho, delta: the total in ρ of zero-concentrated privacy, and the δ at which it is read as (ε, δ).
-        ledger: path of a durable ledger; None keeps the account in memory, and the manifest says so. A policy that the
-            ledger does not hold yet is declared: all that was released is priced under it too (docs/composition.md).
+        ledger: path of a durable ledger, or the URL of one that a team shares in PostgreSQL (docs/ledger.md); None keeps the account
+            in memory, and the manifest says so. A policy that the ledger does not hold yet is declared: all that was
+            released is priced under it too (docs/composition.md).
         renews: "edition" for a budget that every edition of the table has to itself, which is said wherever the total is:
             whoever is in k editions may lose up to k times that. Fixed when the ledger is made.
 

@@ -23,6 +23,7 @@ from .domain import Domain, check_columns
 from .entries import renewal
 from .errors import SpecificationError
 from .exact import positive
+from .ledger_address import address_of, is_address
 from .loss import Loss
 from .margins import check_presentation
 from .mechanisms import mechanism_from_spec
@@ -56,7 +57,7 @@ class Document:
         policy: with its domain.
         total: the budget.
         delta: of a budget in ρ, where it is stated.
-        ledger: path of the ledger, None for an account in memory.
+        ledger: path or URL of the ledger, None for an account in memory.
         renews: "edition" where every edition has the whole budget to itself.
         compared: policies of [compare], by name: this one with other secrets, which plans and reports set beside it.
         requests: the releases, in order.
@@ -67,7 +68,7 @@ class Document:
     policy: Policy
     total: Loss
     delta: Fraction | None
-    ledger: Path | None
+    ledger: Path | str | None
     requests: tuple[Request, ...]
     presentations: Mapping[str, Presentation]
     source: Mapping[str, Any]
@@ -115,6 +116,10 @@ def load(path: Path) -> Document:
         raw = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise SpecificationError(f"{path.name}: not valid TOML: {error}.") from None
+    except (ValueError, ArithmeticError, RecursionError):
+        raise SpecificationError(
+            f"{path.name}: a number too long, or a nesting too deep, to be read."
+        ) from None
     with _in_file(path.name):
         outer = outline(raw)
         with _at("domain"):
@@ -167,14 +172,17 @@ def load(path: Path) -> Document:
         data = {k: v for k, v in outer["data"].items() if v is not None}
         if "://" not in data["source"]:
             _check_path(data["source"], path.parent, "data.source")
-        if ledger is not None:
+        if is_address(ledger):
+            with _in("budget"):
+                address_of(ledger)
+        elif ledger is not None:
             _check_path(ledger, path.parent, "budget.ledger")
     return Document(
         path,
         policy,
         total,
         delta,
-        None if ledger is None else path.parent / ledger,
+        ledger if ledger is None or is_address(ledger) else path.parent / ledger,
         tuple(requests),
         presentations,
         data,

@@ -60,7 +60,7 @@ def _read(text: str) -> Any:
         raise SpecificationError(f"{expected}.")
     try:
         told = tomllib.loads(f"secrets = {text}", parse_float=Decimal)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, ArithmeticError, RecursionError):
         raise SpecificationError(f"{expected}; this is not TOML.") from None
     if set(told) != {"secrets"}:
         raise SpecificationError(f"{expected}, in one line.")

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 import tetraodon as td
 from tetraodon.errors import DataError, Refused, SpecificationError
+from tetraodon.microdata import fit
 from tetraodon.microdata.drawing import drawn
 from tetraodon.microdata.plan import LN2
 
@@ -328,15 +329,21 @@ def test_the_owner_can_ask_which_distortions_are_possible(table: pa.Table) -> No
     assert free["exchange"] == pytest.approx(0, abs=1e-4)
 
 
-def test_a_column_of_very_many_values_is_cut_along_runs_of_them() -> None:
-    table = people(3000, seed=4)
-    income = pa.array(np.random.default_rng(4).permutation(3000).astype(np.int64) * 7)
+@pytest.mark.parametrize(
+    ("rows", "most"), [(450, 60), pytest.param(3000, fit.MOST_ORDERED, marks=pytest.mark.slow)]
+)
+def test_a_column_of_very_many_values_is_cut_along_runs_of_them(
+    rows: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "MOST_ORDERED", most)
+    table = people(rows, seed=4)
+    income = pa.array(np.random.default_rng(4).permutation(rows).astype(np.int64) * 7)
     table = table.append_column("income", income)
     made = td.HybridObscuring(
-        "income", ["q_0", "q_1"], groups=4, k=200, clusters=3, distortion="0.5", donors=1
+        "income", ["q_0", "q_1"], groups=4, k=rows // 15, clusters=3, distortion="0.5", donors=1
     ).fit(table)
     [groups] = made.plan_.groups
-    assert len(groups) == 4 and sum(len(g.members) for g in groups) == 3000
+    assert len(groups) == 4 and sum(len(g.members) for g in groups) == rows
     assert all((np.diff(g.members) == 1).all() for g in groups)
     assert made.gap_ is not None and made.gap_ < 1e-3
 

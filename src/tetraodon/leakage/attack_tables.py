@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataError, Unsupported
+from ..spreadsheets import as_published, unescaped
 from .tables import Floats, Ints
 
 # Texts that stand for a missing number among numbers.
@@ -72,12 +73,21 @@ class Rows:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Given:
-    """A table that can be read: how messages name it, its columns' names, and whether those may be a row of values."""
+    """A table that can be read.
+
+    Attributes:
+        where: how messages name it.
+        names: of its columns.
+        may_be_values: whether these may be a row of values.
+        written: the names as they stand in a released CSV file, where formulas have an apostrophe in front (``spreadsheets``): an
+            attacker takes it off, and so does not meet other values than those of the original.
+    """
 
     where: str
     names: list[str]
     may_be_values: bool
     source: Any
+    written: list[str] | None = None
 
     @staticmethod
     def of(source: object, role: str) -> Given:
@@ -98,7 +108,10 @@ class Given:
             kind = FORMATS.get(suffix(path.name))
             if kind is None:
                 raise DataError(f"{path.name}: not one of {', '.join(FORMATS)}.")
-            return Given(path.name, column_names(path), kind == "csv", path)
+            names = column_names(path)
+            if kind == "csv" and role == "released":
+                return Given(path.name, [unescaped(n) for n in names], True, path, names)
+            return Given(path.name, names, kind == "csv", path)
         if isinstance(source, Mapping):
             return Given(role, [str(k) for k in source], False, dict(source))
         kinds = {f"{c.__module__.partition('.')[0]}.{c.__name__}" for c in type(source).__mro__}
@@ -146,8 +159,10 @@ class Given:
 
         source = self.source
         if isinstance(source, Path):
-            table = self._file(source, wanted, places)
-            return [arrow_column(table.column(i), self.where, n) for i, n in enumerate(wanted)]
+            written = wanted if self.written is None else [self.written[i] for i in places]
+            table = self._file(source, written, places)
+            found = table.columns if self.written is None else [as_published(c) for c in table.columns]
+            return [arrow_column(c, self.where, n) for c, n in zip(found, wanted, strict=True)]
         if isinstance(source, dict):
             values = list(source.values())
             found = [values[i] for i in places]

@@ -7,7 +7,7 @@ prefix sums of blocks with a tree inside each (He, Machanavajjhala, Ding 2014, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -209,10 +209,14 @@ def mechanism_from_spec(spec: Any, where: str = "mechanism") -> Mechanism:
     if name not in NAMES:
         raise unknown(where, "mechanism", name, ["auto", *NAMES])
     options = table(inner, f"{where}.{name}", "a table of options (it may be empty)")
+    known = [f.name for f in fields(NAMES[name])]
+    for key in options:
+        if key not in known:
+            raise unknown(f"{where}.{name}", "option", key, known)
     try:
         built: Mechanism = NAMES[name](**options)
     except TypeError:
-        raise SpecificationError(f"{where}.{name}: an option that it does not have.") from None
+        raise SpecificationError(f"{where}.{name}: needs {', '.join(known)}.") from None
     except SpecificationError as error:
         key = str(error).partition(".")[2]
         raise (

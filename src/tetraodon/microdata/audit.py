@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import OutputError
+from ..spreadsheets import harmless
 
 if TYPE_CHECKING:
     import pyarrow
@@ -41,9 +42,14 @@ def check_apart(path: Path, folder: Path, note: str = "") -> None:
     Raises:
         OutputError: names the fix.
     """
-    inside, outer = path.resolve(), folder.resolve()
-    if inside == outer or outer in inside.parents:
+    if lies_in(path, folder):
         raise OutputError(f"{_inside(path)}{note}")
+
+
+def lies_in(path: Path, folder: Path) -> bool:
+    """Whether a file is, or would be, somewhere below a folder; links are followed."""
+    inside, outer = path.resolve(), folder.resolve()
+    return inside == outer or outer in inside.parents
 
 
 def _inside(path: Path) -> str:
@@ -57,7 +63,7 @@ def _is_published(folder: Path) -> bool:
     """Whether a manifest of ours lies there."""
     try:
         told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(told, dict) and {"tetraodon", "releases"} <= set(told)
 
@@ -75,7 +81,7 @@ def write_audit(path: Path, table: pyarrow.Table) -> None:
         place = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(place, "wb") as file:
             os.fchmod(file.fileno(), 0o600)
-            csv.write_csv(table, file, csv.WriteOptions(quoting_style="needed"))
+            csv.write_csv(harmless(table), file, csv.WriteOptions(quoting_style="needed"))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

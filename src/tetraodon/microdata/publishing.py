@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import sha256
+from ..spreadsheets import escaped
 from .entry import entry_of, evidence_of
 from .evidence import measured_of
 from .release import MicrodataRelease
@@ -27,7 +28,7 @@ def microdata_entry(
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["column", "group", "value"])
         for column, groups in release.groups.items():
-            rows.writerows([column, group.label, value] for group in groups for value in group.values)
+            rows.writerows(map(escaped, (column, g.label, v)) for g in groups for v in g.values)
     found = {**files, "groups": {"path": path.name, "sha256": sha256(path)}}
     if not release.publishes_evidence:
         return entry_of(release, found, None)

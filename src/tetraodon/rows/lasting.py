@@ -14,9 +14,11 @@ from ..channels.permanent import Permanent as Store
 from ..channels.permanent import fingerprint
 from ..charges import cost_spec
 from ..entries import Charge, Entry
-from ..errors import TetraodonError
+from ..errors import OutputError, TetraodonError
 from ..loss import Loss
+from ..microdata.audit import lies_in
 from ..noise import fresh_name
+from .query import Rows
 from .strategy import RowStrategy
 
 
@@ -66,6 +68,19 @@ def charged_already(name: str) -> Iterator[None]:
             f"release {name!r}: {error} The whole run was charged already and none of it is published; only --again (again=True) draws "
             "afresh, and charges afresh."
         ) from None
+
+
+def check_store(query: Rows, folder: Path, note: str = "") -> None:
+    """Refuse a store of permanent answers inside a folder that is published.
+
+    Raises:
+        OutputError: names the fix.
+    """
+    if query.permanent is not None and lies_in(Path(query.permanent.store), folder):
+        raise OutputError(
+            f"permanent: {Path(query.permanent.store).name}: lies in a folder that is published, and tells whoever guesses an id its "
+            f"answer; choose a place outside of it.{note}"
+        )
 
 
 def mark_of(charge: Charge) -> str:

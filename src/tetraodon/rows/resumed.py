@@ -191,9 +191,9 @@ def check_stageable(table: Table, ledger: Ledger, name: str) -> None:
             "stages rows itself. "
             "Write the rows to a parquet file, or leave staging out."
         )
-    if ledger.path is None:
+    if ledger.name is None:
         raise SpecificationError(
-            f"release {name!r}: staging needs a ledger in a file; one in memory forgets the charge that a killed run would go on with."
+            f"release {name!r}: staging needs a durable ledger; one in memory forgets the charge that a killed run would go on with."
         )
 
 

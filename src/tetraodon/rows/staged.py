@@ -24,11 +24,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +36,7 @@ from ..channels.outputs import Output, narrow
 from ..errors import DataError, OutputError, TetraodonError
 from ..files import sealed, sha256
 from ..noise import below, shuffled
-from .folder import STATE, Folder, Stored, damaged, read_json
+from .folder import STATE, Folder, Stored, damaged
 
 if TYPE_CHECKING:
     import pyarrow
@@ -49,7 +46,6 @@ if TYPE_CHECKING:
 PART = 1 << 20  # rows that are drawn at once
 BUCKET = 1 << 20  # rows that are shuffled at once, as many as a row group of a published file has
 SETTLED = "settled.json"
-WRITING = "writing.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,27 +238,9 @@ class Staged:
 
     # Publishing
 
-    def begin(self, stage: Path) -> None:
-        """Remember where files are written before they are moved, and delete what a killed run left there."""
-        with suppress(DataError):
-            rmtree(self.folder.read(WRITING)["stage"], ignore_errors=True)  # a name that nobody else has
-        self.folder.write(WRITING, {"stage": str(stage.absolute()), "files": {}})
-
-    def wrote(self, stage: Path, files: Mapping[str, str]) -> None:
-        """Remember the files that are about to be moved into place, with their digests."""
-        self.folder.write(WRITING, {"stage": str(stage.absolute()), "files": dict(files)})
-
     def finish(self) -> None:
         """Delete the folder; the rows are published."""
         self.folder.remove()
-
-
-def written(folder: Path) -> dict[str, str]:
-    """Files that an unfinished release in this folder may have moved into place already, with their digests."""
-    try:
-        return dict(read_json(folder / WRITING)["files"])
-    except DataError:
-        return {}
 
 
 # Parts and buckets
