@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from .accounts import cover, declared_by, total_of, unit_of
-from .entries import Charge, Entry
+from .entries import Charge, Entry, token_of
 from .errors import BudgetError, LedgerError
 from .exact import show
 from .verification import called
@@ -63,11 +63,6 @@ def match(where: str, entries: Sequence[Entry], asked: Mapping[str, Any]) -> Non
         )
 
 
-def is_staged(charge: Charge | None) -> bool:
-    """Whether what is drawn for a charge is kept until it is published."""
-    return charge is not None and isinstance(charge.mechanism, Mapping) and "staging" in charge.mechanism
-
-
 def allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> None:
     """Refuse charges of an undeclared policy, of a name that is taken, or beyond what is left."""
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
@@ -82,7 +77,7 @@ def allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> N
     }
     # Of several charges of one name the last one counts.
     last = {(entry.charge.name, entry.charge.edition): entry for entry in entries if entry.charge}
-    unfinished = {key for key, entry in last.items() if entry.seq not in done and is_staged(entry.charge)}
+    unfinished = {key for key, entry in last.items() if entry.seq not in done and token_of(entry.charge)}
     declared, unit = declared_by(entries), unit_of(entries)
     for each in wanted:
         if each.policy_hash not in declared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -96,6 +96,21 @@ _KEYS = {
 }  # fmt: skip
 # Left out of rows that do not say it, which keep the text that they always had.
 _OPTIONAL = {"created": {"renews"}}
+
+
+def table_of(spec: Any) -> dict[str, Any]:
+    """A spec, or a part of one, that is a table; {} for a word, or where there is none."""
+    return dict(spec) if isinstance(spec, Mapping) else {}
+
+
+def token_of(charge: Charge | None) -> str:
+    """What names the folder in which the rows of a charge are kept until they are published; nothing where they are not staged."""
+    return "" if charge is None else str(table_of(charge.mechanism).get("staging", ""))
+
+
+def is_published(row: int, entries: Iterable[Entry]) -> bool:
+    """Whether the account holds what came of the charge in a row."""
+    return any(entry.kind == "published" and entry.body["charge"] == row for entry in entries)
 
 
 def created_body(

@@ -9,13 +9,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .admission import differing, is_staged
+from .admission import differing
 from .auditing.settings import confirmed
 from .clustering.released import Way
 from .composition import loss_under, losses_text, readable
 from .disclosure import exact_rows
 from .editions import RENEWAL, account_lines, largest_of, raised_lines, raises_spec
-from .errors import OutputError, PolicyError, unknown
+from .entries import token_of
+from .errors import OutputError, PolicyError
 from .exact import show
 from .ledger import Ledger
 from .margins import presented_rows
@@ -30,6 +31,7 @@ from .pricing import notes
 from .publish import beside_query, prepare, publish
 from .queries import Quantiles
 from .release import Release
+from .requests import chosen
 from .rows.lasting import check_store
 from .rows.planning import planned_rows, released_rows_text, rows_text
 from .rows.query import Rows as RowQuery
@@ -171,11 +173,7 @@ def run(
     Args:
         audit_draws: put every release to the test first, with so many draws of each table.
     """
-    known = [r.name for r in document.requests]
-    for name in only:
-        if name not in known:
-            raise unknown("--only", "release", name, known)
-    requests = [replace(r, again=again) for r in document.requests if not only or r.name in only]
+    requests = [replace(r, again=again) for r in chosen(document.requests, only)]
     return published(document, folder, requests, document.session, audit_draws)
 
 
@@ -200,11 +198,8 @@ def published(
             check_apart(request.audit, folder, " Nothing was spent.")
         if isinstance(request.query, RowQuery):
             check_store(request.query, folder, " Nothing was spent.")
-    stages = [
-        r.query.staging for r in requests if isinstance(r.query, RowQuery) and r.query.staging is not None
-    ]
-    for stage in stages:
-        check_outside(Path(stage), folder)
+        if request.staging is not None:
+            check_outside(Path(request.staging), folder)
     shown = document.presentations
     beside = {
         name: [GROUPS]
@@ -371,7 +366,7 @@ def ledger_text(ledger: Ledger) -> str:
         edition = f", edition {charge.edition}" if charge.edition else ""
         again = ", drawn again" if charge.again else ""
         state = "" if entry.seq in published else " — charged, never published"
-        if state and is_staged(charge):
+        if state and token_of(charge):
             state = " — charged, not published yet: release --resume goes on with what was drawn"
         paid = "no proved bound" if charge.flag == "measured" else charge.loss.show()
         lines.append(f"  {entry.time}  {charge.name}{edition}: {paid}{again}{state}")

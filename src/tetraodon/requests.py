@@ -14,7 +14,7 @@ from .charges import cost_of, cost_spec
 from .clustering.released import Way
 from .disclosure import exact_rows
 from .entries import Charge
-from .errors import SpecificationError
+from .errors import SpecificationError, unknown
 from .exact import positive
 from .loss import Loss, Unit
 from .marginals.strategy import MarginalStrategy
@@ -78,6 +78,11 @@ class Request:
         if self.mechanism is not None:
             object.__setattr__(self, "mechanism", mechanism_from_spec(self.mechanism))
 
+    @property
+    def staging(self) -> str | None:
+        """The folder in which rows are kept until they are published; None where nothing is."""
+        return self.query.staging if isinstance(self.query, Rows) else None
+
 
 def release_loss(unit: Unit, value: object, where: str) -> Loss:
     """What one release may be charged: exact, above 0, and such that its noise fits 64-bit integers."""
@@ -107,6 +112,19 @@ def one_loss(epsilon: object, rho: object, where: str) -> Loss:
     if rho is None:
         return release_loss("epsilon", epsilon, f"{where}.epsilon")
     return release_loss("rho", rho, f"{where}.rho")
+
+
+def chosen(requests: Sequence[Request], only: Sequence[str]) -> list[Request]:
+    """The requests that ``--only`` names, in their own order; all where it names none.
+
+    Raises:
+        SpecificationError: a name that no request has.
+    """
+    known = [request.name for request in requests]
+    for name in only:
+        if name not in known:
+            raise unknown("--only", "release", name, known)
+    return [request for request in requests if not only or request.name in only]
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +224,7 @@ def _check_rows(priced: PricedRequest, earlier: Sequence[Request]) -> None:
                     f"channel.prior: {name!r} must be a histogram of {', '.join(part.names)}, without by, where and bins."
                 )
     staging = strategy.query.staging
-    staged = [q.staging for q in before.values() if isinstance(q, Rows) and q.staging is not None]
+    staged = [r.staging for r in earlier if r.staging is not None]
     if staging is not None and os.path.realpath(staging) in {os.path.realpath(folder) for folder in staged}:
         raise SpecificationError(
             "rows.staging: serves an earlier release of this run; give each a folder of its own."

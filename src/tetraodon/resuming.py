@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .entries import Entry
-from .errors import Refused, SpecificationError, unknown
+from .entries import Entry, is_published, token_of
+from .errors import Refused, SpecificationError
 from .planning import published
 from .publish import MANIFEST, refresh_report
-from .requests import Request
-from .rows.query import Rows
-from .rows.resumed import discard, is_published, last_of, token_of
+from .requests import Request, chosen
+from .rows.resumed import discard, last_of
 from .spec import Document
 
 
@@ -43,14 +42,10 @@ def resumed(document: Document, folder: Path, only: Sequence[str], audit_draws: 
         Refused: nothing is left to be done and nothing was published here.
         LedgerError, DataError, OutputError, EngineError: as for a release.
     """
-    known = [r.name for r in document.requests]
-    for name in only:
-        if name not in known:
-            raise unknown("--only", "release", name, known)
-    requests = [r for r in document.requests if not only or r.name in only]
+    requests = chosen(document.requests, only)
     if document.ledger is None:
         raise SpecificationError("--resume: needs budget.ledger, which knows what was charged.")
-    if not any(_staging(r) for r in requests):
+    if not any(r.staging for r in requests):
         raise SpecificationError(
             "--resume: no release here has staging, a folder in which rows are kept until they are published."
         )
@@ -58,10 +53,10 @@ def resumed(document: Document, folder: Path, only: Sequence[str], audit_draws: 
     entries, edition = session.ledger.entries, session.table.edition
     left, notes = list[Request](), list[str]()
     for request in requests:
-        entry, staging = last_of(request.name, edition, entries), _staging(request)
+        entry, staging = last_of(request.name, edition, entries), request.staging
         if entry is None:
             left.append(request)
-        elif is_published(entry, entries):
+        elif is_published(entry.seq, entries):
             if staging is not None:
                 discard(Path(staging), token_of(entry.charge))
         elif staging is not None and token_of(entry.charge):
@@ -77,10 +72,6 @@ def resumed(document: Document, folder: Path, only: Sequence[str], audit_draws: 
         )
     refresh_report(folder)
     return Resumed(folder / MANIFEST, tuple(notes))
-
-
-def _staging(request: Request) -> str | None:
-    return request.query.staging if isinstance(request.query, Rows) else None
 
 
 def _lost(name: str, entry: Entry) -> str:

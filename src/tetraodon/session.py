@@ -280,8 +280,7 @@ class Session:
         found, entries = dict[str, Entry](), self.ledger.entries
         for p, charge in zip(priced, charges, strict=True):
             if p.request.resume:
-                query = p.request.query
-                entry = unfinished(charge, query.staging if isinstance(query, Rows) else None, entries)
+                entry = unfinished(charge, p.request.staging, entries)
                 found |= {} if entry is None else {charge.name: entry}
         return found
 

@@ -58,11 +58,16 @@ def clear(folder: Path) -> None:
 def sync(path: Path) -> None:
     """Have a file, or the names in a folder, on disk before anything is said to be published."""
     with suppress(OSError):  # not every system can open a folder
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+        write_through(path)
+
+
+def write_through(path: Path) -> None:
+    """As ``sync``. Raises ``OSError`` where it cannot be done."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def files_of(manifest: Path) -> dict[str, str]:

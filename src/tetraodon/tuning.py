@@ -12,14 +12,14 @@ from fractions import Fraction
 from typing import Any
 
 from .compare import OWN, Comparison, side_by_side
-from .errors import SpecificationError, unknown
+from .errors import SpecificationError
 from .exact import show
 from .frontiers import Offer, key_of, least_loss, read_target
 from .loss import Loss
 from .plans import describe_workload, finite, name_of, number, unit_of
 from .policy import Policy
 from .pricing import is_scaled
-from .requests import Request
+from .requests import Request, chosen
 from .secrets import secrets_from_spec
 from .spec import Document
 
@@ -103,16 +103,10 @@ def tuned(
     Raises:
         SpecificationError: no number above 0, a unit that no release has, no release of that name.
     """
-    names = [request.name for request in document.requests]
-    for name in only:
-        if name not in names:
-            raise unknown("--only", "release", name, names)
     releases: list[dict[str, Any]] = []
     refused: SpecificationError | None = None
     units: list[str] = []
-    for request in document.requests:
-        if only and request.name not in only:
-            continue
+    for request in chosen(document.requests, only):
         if not is_scaled(request.query):
             releases.append(_skipped(request, "has no ± that can be traded against a loss"))
             continue

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import PolicyError, SpecificationError, Unsupported, unknown
+from ..errors import PolicyError, SpecificationError, Unsupported
 from ..plans import number
 from ..policy import Policy
-from ..requests import PricedRequest, price_all
+from ..requests import PricedRequest, chosen, price_all
 from .audited import SYMBOLS, Audit, audited
 
 if TYPE_CHECKING:
@@ -48,12 +48,8 @@ def audited_document(document: Document, draws: int, only: Sequence[str] = ()) -
     Raises:
         SpecificationError: a name that no release has.
     """
-    known = [r.name for r in document.requests]
-    for name in only:
-        if name not in known:
-            raise unknown("--only", "release", name, known)
-    priced = price_all(document.policy, document.requests)
-    wanted = [p for p in priced if not only or p.request.name in only]
+    named = {request.name for request in chosen(document.requests, only)}
+    wanted = [p for p in price_all(document.policy, document.requests) if p.request.name in named]
     return audited_all(document.policy, wanted, draws)
 
 

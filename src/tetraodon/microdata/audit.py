@@ -48,7 +48,8 @@ def check_apart(path: Path, folder: Path, note: str = "") -> None:
 
 def lies_in(path: Path, folder: Path) -> bool:
     """Whether a file is, or would be, somewhere below a folder; links are followed."""
-    inside, outer = path.resolve(), folder.resolve()
+    # ``Path.resolve`` raises where links go round in a circle.
+    inside, outer = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     return inside == outer or outer in inside.parents
 
 

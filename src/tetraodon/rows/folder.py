@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, OutputError, Refused
+from ..staged import write_through
 
 STATE = "state.json"
 LOCK = "lock"
@@ -188,7 +189,8 @@ class Folder:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(part, self.path / name)
-            _sync(self.path)
+            if os.name == "posix":
+                write_through(self.path)
         except OSError as error:
             raise OutputError(
                 f"staging {self.path.name}: cannot be written ({error.strerror}); free some space, or allow writing."
@@ -256,16 +258,6 @@ def _digest(arrays: Sequence[NDArray[Any]]) -> str:
     for array in arrays:
         found.update(np.ascontiguousarray(array).data if len(array) else b"")
     return found.hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    """Bring the names of a folder's files to the disk."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _is_begun(path: Path) -> bool:

@@ -13,7 +13,7 @@ from ..accounts import counted
 from ..channels.permanent import Permanent as Store
 from ..channels.permanent import fingerprint
 from ..charges import cost_spec
-from ..entries import Charge, Entry
+from ..entries import Charge, Entry, table_of
 from ..errors import OutputError, TetraodonError
 from ..loss import Loss
 from ..microdata.audit import lies_in
@@ -39,9 +39,11 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
         store.admits(lasting.epoch, laws)
         told = {"store": store.identity, "epoch": lasting.epoch, "laws": laws}
         held = [e for e in entries if _same(e.charge, charge, told)]
-        last = dict(_spec(held[-1].charge.mechanism)["permanent"])["mark"] if held and held[-1].charge else ""
+        last = (
+            dict(table_of(held[-1].charge.mechanism)["permanent"])["mark"] if held and held[-1].charge else ""
+        )
         known = bool(last) and store.has(str(last))
-        own = {**_spec(charge.mechanism), "permanent": told | {"mark": fresh_name(16)}}
+        own = {**table_of(charge.mechanism), "permanent": told | {"mark": fresh_name(16)}}
     # Where the budget renews, an edition pays for its answers even if another one paid for the same epoch.
     shared = {e.seq for e in counted(tuple(entries), charge.edition)}
     for entry in (e for e in held if known and e.seq in shared):
@@ -85,16 +87,12 @@ def check_store(query: Rows, folder: Path, note: str = "") -> None:
 
 def mark_of(charge: Charge) -> str:
     """What the account knows a use of a store by; nothing where it is none."""
-    return str(_spec(_spec(charge.mechanism).get("permanent")).get("mark", ""))
+    return str(table_of(table_of(charge.mechanism).get("permanent")).get("mark", ""))
 
 
 def _same(before: Charge | None, charge: Charge, told: Mapping[str, Any]) -> bool:
     """Whether an earlier charge was for the same store, epoch and laws, under the same policy."""
     if before is None or before.policy_hash != charge.policy_hash:
         return False
-    stood = _spec(_spec(before.mechanism).get("permanent"))
+    stood = table_of(table_of(before.mechanism).get("permanent"))
     return {key: stood.get(key) for key in told} == dict(told)
-
-
-def _spec(mechanism: Any) -> dict[str, Any]:
-    return dict(mechanism) if isinstance(mechanism, Mapping) else {}

@@ -18,7 +18,7 @@ from ..admission import AlreadyReleased
 from ..channels.apply import Target
 from ..channels.channel import Channel
 from ..channels.permanent import fingerprint
-from ..entries import Charge, Entry
+from ..entries import Charge, Entry, is_published, table_of, token_of
 from ..errors import (
     DataError,
     LedgerError,
@@ -29,6 +29,7 @@ from ..errors import (
     Unsupported,
 )
 from ..ledger import Ledger
+from ..microdata.audit import lies_in
 from ..noise import fresh_name
 from ..policy import digest
 from .folder import STATE, Folder, damaged
@@ -48,23 +49,13 @@ def signed(charge: Charge, strategy: RowStrategy) -> Charge:
     """The charge with a token for the folder that its rows are kept in, where they are staged."""
     if strategy.query.staging is None:
         return charge
-    return replace(charge, mechanism={**_mapping(charge.mechanism), "staging": fresh_name(TOKEN_BYTES)})
-
-
-def token_of(charge: Charge | None) -> str:
-    """The token of a charge; nothing where its rows are not staged."""
-    return "" if charge is None else str(_mapping(charge.mechanism).get("staging", ""))
+    return replace(charge, mechanism={**table_of(charge.mechanism), "staging": fresh_name(TOKEN_BYTES)})
 
 
 def last_of(name: str, edition: str, entries: Sequence[Entry]) -> Entry | None:
     """The last charge of a release in an edition."""
     held = [e for e in entries if e.charge and (e.charge.name, e.charge.edition) == (name, edition)]
     return held[-1] if held else None
-
-
-def is_published(entry: Entry, entries: Sequence[Entry]) -> bool:
-    """Whether the account holds what came of a charge."""
-    return any(e.kind == "published" and e.body["charge"] == entry.seq for e in entries)
 
 
 def unfinished(charge: Charge, staging: str | None, entries: Sequence[Entry]) -> Entry | None:
@@ -89,7 +80,7 @@ def unfinished(charge: Charge, staging: str | None, entries: Sequence[Entry]) ->
     if entry is None or entry.charge is None:
         return None
     token = token_of(entry.charge)
-    if is_published(entry, entries):
+    if is_published(entry.seq, entries):
         discard(Path(staging), token)
         raise AlreadyReleased(
             f"release {charge.name!r}: already released on {entry.time}; there is nothing to resume. Nothing was spent."
@@ -290,7 +281,7 @@ def check_unpublished(name: str, row: int, entries: Sequence[Entry]) -> None:
     Raises:
         AlreadyReleased: they are published.
     """
-    if any(e.kind == "published" and e.body["charge"] == row for e in entries):
+    if is_published(row, entries):
         raise AlreadyReleased(
             f"release {name!r}: was published from another copy of its folder while these rows were drawn. People of both would be "
             "drawn twice, so that these are not published; --resume deletes them."
@@ -303,13 +294,8 @@ def check_outside(path: Path, folder: Path) -> None:
     Raises:
         OutputError: names it.
     """
-    inside, outer = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
-    if inside == outer or outer in inside.parents:
+    if lies_in(path, folder):
         raise OutputError(
-            f"staging {inside.name}: lies in a folder that is published, and holds rows in the order of the table; choose a place "
+            f"staging {os.path.basename(os.path.realpath(path))}: lies in a folder that is published, and holds rows in the order of the table; choose a place "
             "outside of it."
         )
-
-
-def _mapping(mechanism: Any) -> dict[str, Any]:
-    return dict(mechanism) if isinstance(mechanism, Mapping) else {}
