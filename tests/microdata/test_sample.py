@@ -167,8 +167,9 @@ def test_all_rows_keep_what_is_promised(large: pa.Table, made: Any) -> None:
         seen[g, target] += p
     leakage = sum(p * np.log2(p / (ages[a] * seen[g, t])) for (a, g, t), p in table.items() if p > 0)
     assert leakage == pytest.approx(hybrid.leakage_, abs=1e-9)
-    # The doing that nobody else has lies between two values of the sample, or is one of it: a bound then, and exact otherwise.
-    assert distance - 1e-12 <= hybrid.distortion_ <= min(distance + 1e-6, 0.2)
+    # Exact but for pairs of rows between the same two neighbouring values of the sample: which values of the 3,000 rows 500 of them
+    # missed is chance, and each of them has few rows.
+    assert distance - 1e-12 <= hybrid.distortion_ <= min(distance + 1e-3, 0.2)
     assert plan.channel_bound <= hybrid.leakage_ + 1e-9 and hybrid.leakage_ - plan.channel_bound < 1e-3
     assert dict(plan.sampled)["rows"] == 500 and dict(plan.sampled)["distortion"] <= 0.2
     assert json.loads(json.dumps(plan.to_spec()))["sampled"]["rows"] == 500
