@@ -21,6 +21,7 @@ from .readable import kind_of
 DENSE = 10**7
 BATCH = 1_000_000
 MAX_COUNT = 2**63 - 1
+ADDRESSED = 20  # bits of a code that DuckDB may use as an address: 16 MB a thread
 PART = 1 << 15
 TABLED = 1 << 16  # boundaries that are kept
 
@@ -28,8 +29,9 @@ TABLED = 1 << 16  # boundaries that are kept
 def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterator[tuple[Cells, Cells]]:
     """How much the rows of each cell that has any count: chunks of (codes, counts), each code once. A row counts 1, or its weight.
 
-    One GROUP BY of the row-major code, out of core. Where the engine is DuckDB in this process and the domain is small
-    enough for an array, the codes are streamed and tallied here instead, which costs less (benchmarks/counts.py).
+    One GROUP BY of the row-major code, out of core. Where the engine is DuckDB in this process, which knows no bounds of the
+    codes, and the domain is small enough for an array, the codes are streamed and tallied here instead, which costs less
+    (benchmarks/counts.py).
 
     Raises:
         DataError: a null, invalid or undeclared value under ``missing="refuse"``; names the column, nothing else.
@@ -38,13 +40,16 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
     refused, held = False, 0
     with source.opened() as (backend, table):
         codes = sealed(source.where, "planning", coded, source, table, domain, null)
-        if source.embedded and domain.size <= DENSE:
+        amount = codes.steps.sum() if source.is_weighted else codes.count()
+        rows = codes.group_by("code").aggregate(n=amount)
+        if source.embedded and domain.size <= DENSE and not _is_addressed(source, backend, domain, rows):
             tally = np.zeros(domain.size, dtype=np.int64)
             for batch in _batches(source.where, backend, codes):
                 refused = batch.column(0).null_count > 0
                 if refused:
                     break
-                np.add.at(tally, batch.column(0).to_numpy(), _amounts(batch))
+                cells = _inside(source.where, domain, batch.column(0).to_numpy())
+                np.add.at(tally, cells, _amounts(batch))
                 held += int(np.sum(_amounts(batch))) if source.is_weighted else 0
                 if held > MAX_COUNT:
                     raise EngineError(f"{source.where}: more than 2^63 − 1 weight steps cannot be counted.")
@@ -52,8 +57,6 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
                 present = np.flatnonzero(tally)
                 yield present, tally[present]
         else:
-            amount = codes.steps.sum() if source.is_weighted else codes.count()
-            rows = codes.group_by("code").aggregate(n=amount)
             # A cursor of PostgreSQL takes one process and a plan for its first rows; COPY takes the best one. To leave it early would
             # end the transaction that it is in, which may be the caller's.
             copied = backend.name == "postgres"
@@ -65,6 +68,34 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
                     break
     if refused:
         raise refusal(source, domain, null)
+
+
+def _is_addressed(source: Source, backend: Any, domain: Domain, rows: Any) -> bool:
+    """Whether DuckDB counts by address: it does where it knows that the codes, and so all columns, lie between near bounds."""
+    columns = _columns(source, domain)
+    kinds = {kind_of(source.types[int(c[1:])]) for c in columns}
+    if source.is_weighted or kinds != {"integer"} or any(isinstance(a, Categorical) for a in domain.values()):
+        return False
+
+    def asked() -> bool:
+        backend.con.execute(f"SET perfect_ht_threshold = {ADDRESSED}")
+        plan = backend.con.execute(f"EXPLAIN {backend.compile(rows)}").fetchall()
+        return any("PERFECT_HASH_GROUP_BY" in text for line in plan for text in line)
+
+    return sealed(source.where, "planning", asked)
+
+
+def _inside(where: str, domain: Domain, cells: Any) -> Any:
+    """The cells, none of which is beyond the domain: engines believe what a file says of the bounds of its columns.
+
+    Raises:
+        EngineError: one is.
+    """
+    if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < domain.size:
+        raise EngineError(
+            f"{where}: the engine returned a cell outside the domain. A parquet file whose statistics are wrong does that: write it anew."
+        )
+    return cells
 
 
 def coded(
@@ -159,7 +190,7 @@ def streamed(
                 refused |= bool(source.flaws) and batch.column("flaw").null_count < batch.num_rows
             else:
                 refused = batch.column("code").null_count > 0
-                cells = None if refused else batch.column("code").to_numpy()
+                cells = None if refused else _inside(source.where, domain, batch.column("code").to_numpy())
             ids = None if who is None else batch.column("id")
             unnamed = ids is not None and ids.null_count > 0
             if refused or unnamed:
@@ -206,7 +237,7 @@ def streamed_cells(
                 break
             found: dict[str, Cells] = {}
             for part, code in zip(parts, codes, strict=True):
-                found |= zip(part, part.decode(code.to_numpy()), strict=True)
+                found |= zip(part, part.decode(_inside(source.where, part, code.to_numpy())), strict=True)
             yield found
     if refused:
         raise refusal(source, domain, null)

@@ -17,6 +17,7 @@ from .domain import Domain
 from .number_cells import (
     SMALL,
     Scalar,
+    absent_of,
     as_number,
     first_guess,
     integer_branches,
@@ -237,8 +238,8 @@ def _integer_code(table: Any, domain: Domain) -> Any:
     code = _row_major(
         domain,
         [
-            ibis.cases(*within, *beyond, else_=missing_of(a))
-            for a, (within, beyond) in zip(attributes, branches, strict=True)
+            ibis.cases(*within, *beyond, else_=absent_of(a, table[f"v{i}"]))
+            for i, (a, (within, beyond)) in enumerate(zip(attributes, branches, strict=True))
         ],
     )
     if len(attributes) == 1 or not all(within for within, _ in branches):
