@@ -307,7 +307,7 @@ def test_values_of_any_dimension_and_any_number_of_secrets(axes: int, secrets: i
     values = rng.normal(size=(secrets, axes))[who] * 2 + rng.normal(size=(len(who), axes))
     found = played(who, values[:, 0] if axes == 1 else values, distortion=1.0, metric=metric, rounds=2)
     assert found.sample(values).shape == values.shape
-    assert found.distortion_of(who, values, draws=20) <= 1.05
+    assert found.distortion_of(who, values, draws=3000) <= 1.015  # an estimate: a standard deviation is 0.003
     assert 0 <= found.leakage.estimate <= np.log2(secrets)
 
 
