@@ -335,7 +335,7 @@ def test_figures_of_samples_lie_within_what_was_stated_beforehand() -> None:
     ("metric", "most", "distortion", "within"),
     [
         ("gower", 3, "0.3", "within the same distance"),
-        ("euclidean", 12, "9", "that keeps it by the upper bounds used here"),
+        ("euclidean", 12, "9", "that keeps the distance by the upper bounds used here"),
     ],
 )
 def test_a_release_under_a_policy(
@@ -367,3 +367,14 @@ def test_a_release_under_a_policy(
     assert "found on 500 rows drawn at random" in words and "of other groups nothing is certified" in words
     assert f"no exchange between these clusters (donors by the same rule) {within} leaks less than" in words
     assert entry["evidence"]["bound"] is None and (tmp_path / "out" / "report.html").exists() is False
+
+
+def test_only_exact_distances_are_called_so(large: pa.Table) -> None:
+    """Without a sample: means over all pairs are exact; of many rows, those of columns of few values are, and no others."""
+    some = large.slice(0, 1500)
+    amounts = pa.array(np.random.default_rng(4).gamma(0.7, 3.0, 1500))
+    for rows, is_exact in ((some, True), (some.append_column("amount", amounts), False)):
+        prepared = asked(sample=None, k=200).fit(rows).plan_.prepared
+        assert prepared.is_exact
+        of_many = replace(prepared, divergences=replace(prepared.divergences, exact_up_to=100, _held={}))
+        assert of_many.is_exact == is_exact

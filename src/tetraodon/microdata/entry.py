@@ -11,7 +11,6 @@ import numpy as np
 from ..errors import Refused
 from ..exact import show
 from ..plans import finite, number
-from .group_sums import GroupSums
 from .release import MicrodataRelease
 from .strategy import columns_text
 
@@ -164,11 +163,8 @@ def _words(release: MicrodataRelease, plan: Plan) -> list[str]:
             f"{MEASURED}: groups and clusters were found on {int(plan.sampled['rows']):,} rows drawn at random, of which a row told "
             f"{_bits(plan.sampled['leakage'])} at a distance of {number(plan.sampled['distortion'])}; all other figures are of all rows."
         )
-        # An exchange that keeps the distance itself may exceed an upper bound of it, and leak less.
-        is_exact = isinstance(plan.prepared.divergences, GroupSums) and plan.prepared.divergences.is_exact
-        within = "within the same distance" if is_exact else "that keeps it by the upper bounds used here"
         lines.append(
-            f"{CERTIFIED}: in these groups no exchange between {rule} {within} leaks less than "
+            f"{CERTIFIED}: in these groups no exchange between {rule} {_within(plan)} leaks less than "
             f"{_bits(plan.channel_bound)}; of other groups nothing is certified."
         )
     if plan.bound is not None and plan.gap is not None:
@@ -177,10 +173,17 @@ def _words(release: MicrodataRelease, plan: Plan) -> list[str]:
         else:
             said = f"leak less than {_bits(plan.bound)} (gap {_bits(plan.gap)})"
         lines.append(
-            f"{CERTIFIED}: no groups of this kind that meet these requirements, with any exchange between {rule} within the same "
-            f"distance, {said}."
+            f"{CERTIFIED}: no groups of this kind that meet these requirements, with any exchange between {rule} "
+            f"{_within(plan)}, {said}."
         )
     return lines
+
+
+def _within(plan: Plan) -> str:
+    """An exchange that keeps the distance itself may exceed an upper bound of it, and leak less."""
+    if plan.prepared.is_exact:
+        return "within the same distance"
+    return "that keeps the distance by the upper bounds used here"
 
 
 def _bits(amount: float) -> str:

@@ -184,6 +184,16 @@ class Prepared:
             return np.asarray(self.counts.sum(axis=(0, 1)) >= self.settings.donors)
         return np.asarray(own.sum(axis=0) >= self.settings.donors)
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether all distances that the budget is charged with are means themselves, and not upper bounds of them."""
+        if isinstance(self.divergences, GroupSums):
+            return self.divergences.is_exact
+        every = np.arange(len(self.present))
+        return all(
+            self.divergences.of_group(q, every).exact for q, own in enumerate(self.counts) if own.any()
+        )
+
     def mean_cost(self, piece: Piece, members: Ints) -> Floats:
         """A piece's cost without what sampling adds to be safe."""
         inside = self.inside(members)
