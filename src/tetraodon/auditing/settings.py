@@ -104,7 +104,7 @@ def figures(told: Mapping[str, Any]) -> list[str]:
     if told["pairs"]:
         tables = f"{told['pairs']} pair{'s' * (told['pairs'] > 1)} of neighbouring tables"
         lines.append(
-            f"at least {symbol} {number(told['at_least'])} (wrong with a chance of {told['error']:g}), from {told['draws']:,} draws of "
+            f"at least {symbol} {number(told['at_least'])} (wrong with a chance of 1 in {1 / told['error']:,.0f}), from {told['draws']:,} draws of "
             f"each table, {tables}"
         )
         lines.append(f"shows most between {told['change']}")

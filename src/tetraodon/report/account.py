@@ -12,7 +12,7 @@ from .document import Document
 from .known import PublicCounts
 from .losses import least, most, reading, symbol
 from .summary import HOPS, words
-from .words import clean, counted, listed, safe
+from .words import counted, listed, safe, sentence
 
 NOT_SECRET = (
     "Facts about groups of people (averages, trends, what is typical of a place or a trade) are not secret, even when they "
@@ -140,14 +140,6 @@ def _stated(known: PublicCounts) -> str:
 
 def _items(lines: Iterable[str], names: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{sentence(line, names)}</li>" for line in lines) + "</ul>"
-
-
-def sentence(line: str, names: Iterable[str]) -> str:
-    """A line of the manifest as a sentence; one that begins with an attribute's name keeps its first letter."""
-    told = clean(line)
-    if not any(line.startswith(f"{name}: ") for name in names):
-        told = told[:1].upper() + told[1:]
-    return safe(told if told.endswith((".", "!", "?")) else f"{told}.")
 
 
 def ledger_name(document: Document) -> str:

@@ -10,7 +10,7 @@ from ..errors import SpecificationError
 from .document import AuditText
 from .keys import amount, mapping, number_or_none, real, text, texts, whole
 from .parts import unit_of
-from .words import safe
+from .words import sentence
 
 
 def audit_of(spec: Any, where: str) -> AuditText | None:
@@ -43,9 +43,8 @@ def audit_of(spec: Any, where: str) -> AuditText | None:
 
 def audit_words(told: AuditText) -> str:
     """An audit as HTML."""
-    lines = "".join(f"<li>{safe(line)}</li>" for line in told.figures)
-    verdict = told.verdict[:1].upper() + told.verdict[1:]
+    lines = "".join(f"<li>{sentence(line)}</li>" for line in told.figures)
     return (
-        f"<b>Measured</b>, on made-up neighbouring tables: {safe(verdict)} It can contradict the claim, and proves nothing."
+        f"<b>Measured</b>, on made-up neighbouring tables: {sentence(told.verdict)} It can contradict the claim, and proves nothing."
         f"<ul>{lines}</ul>"
     )

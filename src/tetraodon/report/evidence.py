@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from math import sqrt
 
 from ..exact import show
-from .account import ledger_name, sentence
+from .account import ledger_name
 from .audits import audit_words
 from .document import Document, Entry, Noise
 from .losses import cost, symbol
 from .spots import spotted
 from .tables import Sheet
-from .words import edge, equal, of_unit, percent, rational, safe, size
+from .words import edge, equal, of_unit, percent, rational, safe, sentence, size
 
 RELEASED = ' <span class="mark">released</span>'
 KINDS = {
@@ -40,7 +40,10 @@ def evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
     rows.append(("Noise", _noise(entry, len(groups), sum(len(g.value) for g in groups))))
     if entry.disclosed:
         rows.append(
-            ("Without noise", f"{sentence('; '.join(entry.disclosed), ())} {SETTLED[entry.settled]}".rstrip())
+            (
+                "Without noise",
+                f"{sentence('; '.join(entry.disclosed), document.policy.domain)} {SETTLED[entry.settled]}".rstrip(),
+            )
         )
     rows.append(("Expected error", _error(entry)))
     if entry.audit is not None:

@@ -16,7 +16,7 @@ from .microdata_moved import exchange_figure
 from .microdata_tables import attackers_table, bits, bits_bar, groups_table, is_wide, risk_table
 from .moved import in_kinds
 from .svg import drawn
-from .words import clean, counted, listed, safe
+from .words import clean, counted, listed, safe, sentence
 
 NO_BOUND = (
     "Groups and exchange were computed from these very rows, so what comes out depends on all of them. <b>Measured</b> means: "
@@ -144,7 +144,7 @@ def _facts(entry: Microdata, document: Document) -> str:
     if entry.quasi_identifiers:
         size = "" if limits.class_size is None else f", at least {limits.class_size:,} rows in each"
         rows.append(("Classes", safe(f"Of {listed(entry.quasi_identifiers, 6)}{size}.")))
-    leaves = "".join(f"<li>{safe(f'{line[:1].upper()}{line[1:]}.')}</li>" for line in entry.disclosed)
+    leaves = "".join(f"<li>{sentence(line, entry.exchanged)}</li>" for line in entry.disclosed)
     rows.append(("Leaves", f"<ul>{leaves}</ul>"))
     return "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
 

@@ -251,3 +251,11 @@ def edge(witness: tuple[Mapping[str, str], Mapping[str, str]]) -> str:
     same = [f"{n} {short(first[n], 40)}" for n in first if first[n] == second[n]]
     told = listed([f"{n} {short(second[n], 40)} instead of {short(first[n], 40)}" for n in moved], 12)
     return clean(f"a record with {told}" + (f" (and {listed(same, 12)} in both)" if same else ""))
+
+
+def sentence(line: str, names: Iterable[str] = ()) -> str:
+    """A line of the manifest as a sentence, in HTML; one that begins with a column's name keeps its first letter."""
+    told = clean(line)
+    if not line.startswith(tuple(f"{name}{mark} " for name in names for mark in ":,")):
+        told = told[:1].upper() + told[1:]
+    return safe(told if told.endswith((".", "!", "?")) else f"{told}.")
