@@ -31,6 +31,7 @@ _APPLICATION = 0x54657472  # "Tetr" in the file's header
 _BITS = 8192  # Python turns about 14 000 bits into text, no more
 _WAIT = 120.0  # seconds for the transactions of other processes; eight that charge without a pause fill half a minute
 _PAUSE = 0.002  # seconds between two tries to be next
+_DAMAGED = "the file is damaged. Restore it from a copy."
 _NO_LOCKS = "its folder does not lock files, as some network shares. Keep it on a local disk, or in PostgreSQL (docs/ledger.md)."
 _SCHEMA = (
     # AUTOINCREMENT keeps the highest number ever given, which shows when the last rows are deleted
@@ -261,6 +262,8 @@ class File:
                 yield connection
         except sqlite3.Error as error:
             raise LedgerError(f"ledger {self.path}: {_reason(error)} Nothing was spent.") from None
+        except UnicodeDecodeError:  # of a message of SQLite's that quotes damaged text
+            raise LedgerError(f"ledger {self.path}: {_DAMAGED} Nothing was spent.") from None
 
     def _read(self, connection: sqlite3.Connection) -> Book:
         if not connection.in_transaction:
@@ -321,7 +324,7 @@ def _reason(error: sqlite3.Error) -> str:
         ("SQLITE_IOERR_RDLOCK", _NO_LOCKS),
         ("SQLITE_IOERR_CHECKRESERVEDLOCK", _NO_LOCKS),
         ("SQLITE_PROTOCOL", _NO_LOCKS),
-        ("SQLITE_CORRUPT", "the file is damaged. Restore it from a copy."),
+        ("SQLITE_CORRUPT", _DAMAGED),
     ):
         if _code(error).startswith(prefix):
             return sentence

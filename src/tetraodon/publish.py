@@ -34,7 +34,7 @@ from .rows.resumed import check_outside, check_unpublished
 from .rows.staged import Staged
 from .spreadsheets import write_csv, write_row_pieces
 from .staged import MANIFEST as MANIFEST
-from .staged import clear, files_of, sync, workplace
+from .staged import clear, files_of, sync, told_by, workplace
 
 if TYPE_CHECKING:
     import pyarrow
@@ -139,15 +139,8 @@ def prepare(
 
 def _manifest(folder: Path) -> dict[str, Any]:
     """An earlier manifest of a folder, {} if there is none or it is none of ours."""
-    try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return (
-        told
-        if isinstance(told, dict) and told.get("format") == 1 and isinstance(told.get("releases"), list)
-        else {}
-    )
+    told = told_by(folder / MANIFEST)
+    return told if told.get("format") == 1 and isinstance(told.get("releases"), list) else {}
 
 
 def _listed(folder: Path) -> set[str]:

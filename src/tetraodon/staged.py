@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from .files import sha256
 
@@ -70,13 +71,22 @@ def write_through(path: Path) -> None:
         os.close(opened)
 
 
+def told_by(manifest: Path) -> dict[str, Any]:
+    """What a manifest says; nothing where it cannot be read or is no table of JSON, which knows neither NaN nor infinity."""
+    try:
+        told = json.loads(manifest.read_text(encoding="utf-8"))
+        json.dumps(told, allow_nan=False)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
 def files_of(manifest: Path) -> dict[str, str]:
     """Names of the files beside a manifest and their digests, as it lists them; none where it cannot be read."""
     try:
-        told = json.loads(manifest.read_text(encoding="utf-8"))
-        every = [f for entry in told["releases"] for f in entry["files"].values()]
+        every = [f for entry in told_by(manifest)["releases"] for f in entry["files"].values()]
         return {Path(f["path"]).name: str(f["sha256"]) for f in every}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         return {}
 
 

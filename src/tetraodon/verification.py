@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from .chain import Book, PathText, broken_links
 from .entries import Charge, Entry, entry_of
 from .errors import LedgerError
 from .published import differing
+from .staged import told_by
 from .stores import stored_at
 
 _SKEW = timedelta(minutes=5)  # by which the clocks of a team may differ
@@ -51,14 +51,14 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
     hashes, files = {row[3] for row in book.rows}, list[str]()
     for manifest in manifests:
         try:
-            told = json.loads(Path(manifest).read_text(encoding="utf-8"))
+            told = told_by(Path(manifest))
             if told["budget"]["head"] in hashes:
                 files += differing(Path(manifest), told, entries)
             else:
                 problems.append(
                     f"manifest {manifest}: its head is not in this ledger: an older copy, or another one."
                 )
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (LookupError, TypeError, AttributeError):
             problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
     warnings = tuple(

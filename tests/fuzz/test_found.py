@@ -7,6 +7,7 @@ import json
 import sqlite3
 import zipfile
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,14 @@ from test_fuzz_files import claiming, members, refused_in_our_words, zipped
 import tetraodon as td
 from tetraodon.channels import archives
 from tetraodon.channels.permanent import Permanent, fingerprint
-from tetraodon.errors import DataError, OutputError, SpecificationError
+from tetraodon.errors import DataError, LedgerError, OutputError, SpecificationError
 from tetraodon.ledger import Ledger
+from tetraodon.loss import Loss
 from tetraodon.planning import plan_text, planned
 from tetraodon.publish import publish
+from tetraodon.report import render
+from tetraodon.report.keys import real
+from tetraodon.report.reading_rows import signed
 from tetraodon.spec import load
 
 DEEP = "[" * 100_000
@@ -218,3 +223,58 @@ def test_a_nested_manifest_in_the_folder_is_none_of_ours(tmp_path: Path) -> None
     session = td.Session(td.Table({"a": [1]}, domain), td.Policy(domain, td.Full()), 1)
     with pytest.raises(OutputError, match=r"manifest\.json: is there already"):
         publish(tmp_path, [(session.release(td.Histogram("a"), "1/2"), ("csv",))], session.context)
+
+
+@pytest.mark.parametrize("word", ["1e999", "NaN", "-Infinity"])
+def test_a_manifest_of_numbers_that_cannot_be_written_again_is_none_of_ours(
+    tmp_path: Path, word: str
+) -> None:
+    """Found only after the charge, as the releases of an earlier run were written again beside the new one."""
+    domain = td.Domain(a=td.Integer(0, 3))
+    session = td.Session(td.Table({"a": [1]}, domain), td.Policy(domain, td.Full()), 1)
+    asked = [(session.release(td.Histogram("a"), "1/4", name="first"), ("csv",))]
+    publish(tmp_path, asked, session.context)
+    manifest = tmp_path / "manifest.json"
+    told = json.loads(manifest.read_text(encoding="utf-8"))
+    told["releases"][0]["half_width"] = "HERE"
+    manifest.write_text(json.dumps(told).replace('"HERE"', word), encoding="utf-8")
+    with pytest.raises(OutputError, match="is there already"):
+        publish(tmp_path, [(session.release(td.Histogram("a"), "1/4"), ("csv",))], session.context)
+    with pytest.raises(SpecificationError, match="half_width: a finite number"):
+        render(manifest)
+
+
+def test_a_whole_number_that_no_double_holds_is_refused(tmp_path: Path) -> None:
+    for check in (real, signed):
+        with pytest.raises(SpecificationError, match="distortion: a finite number"):
+            check(10**400, "distortion")
+
+
+@pytest.mark.parametrize("kind", ["answers", "ledger"])
+def test_a_message_of_sqlite_that_is_no_text_stays_inside(tmp_path: Path, kind: str) -> None:
+    """It quotes the damaged words of a schema, byte by byte, and then cannot be read itself."""
+    path = tmp_path / kind
+    if kind == "answers":
+        Permanent.open(path).close()
+    else:
+        account = {"data": "d", "domain_hash": "d", "policy": {}, "policy_hash": "p"}
+        Ledger.open(path, **account, total=Loss("epsilon", Fraction(1)))
+    content = path.read_bytes()
+    assert b"CREATE TABLE" in content
+    path.write_bytes(content.replace(b"CREATE TABLE", b"CREATE \x80ABLE"))
+    with pytest.raises((DataError, LedgerError), match="damaged") as caught:
+        Permanent.open(path) if kind == "answers" else Ledger.read(path)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("amount", ['"1e400"', "1" + "0" * 400, '"1e-400"', "1e200"])
+def test_a_loss_that_no_double_holds_is_refused(tmp_path: Path, amount: str) -> None:
+    for key in ("budget", "release"):
+        told = {"budget": 1, "release": '"1/2"'} | {key: amount}
+        (tmp_path / "release.toml").write_text(
+            f'[data]\nsource = "p.csv"\n[domain.a]\ninteger = [0, 3]\n[policy.secrets]\na = "full"\n'
+            f"[budget]\nepsilon = {told['budget']}\n"
+            f'[[release]]\nname = "r"\nepsilon = {told["release"]}\nquery = {{ histogram = ["a"] }}\n'
+        )
+        with pytest.raises(SpecificationError, match=r"epsilon: beyond 10\^±100"):
+            load(tmp_path / "release.toml")

@@ -97,7 +97,7 @@ class Permanent:
             except BaseException:
                 connection.close()
                 raise
-        except (sqlite3.Error, TypeError):
+        except (sqlite3.Error, TypeError, UnicodeDecodeError):  # also of messages that quote damaged text
             raise DataError(
                 f"{file.name}: is no file of permanent answers, is damaged, or is held by another process."
             ) from None
@@ -206,7 +206,7 @@ class Permanent:
 
         try:
             yield
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             raise OutputError(
                 f"{self._name}: permanent answers cannot be read or kept; none was returned. Free some space, or close the "
                 "process that holds the file."

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import OutputError
 from ..spreadsheets import harmless
+from ..staged import MANIFEST, told_by
 
 if TYPE_CHECKING:
     import pyarrow
-
-MANIFEST = "manifest.json"
 
 
 def check_audit(path: Path) -> None:
@@ -62,11 +60,7 @@ def _inside(path: Path) -> str:
 
 def _is_published(folder: Path) -> bool:
     """Whether a manifest of ours lies there."""
-    try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(told, dict) and {"tetraodon", "releases"} <= set(told)
+    return {"tetraodon", "releases"} <= set(told_by(folder / MANIFEST))
 
 
 def write_audit(path: Path, table: pyarrow.Table) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from ..errors import SpecificationError
 from ..exact import exact
+
+LARGEST = sys.float_info.max  # JSON has integers beyond it
 
 
 def take(spec: Mapping[str, Any], key: str, where: str) -> Any:
@@ -73,7 +76,7 @@ def whole_or_none(spec: Mapping[str, Any], key: str, where: str) -> int | None:
 def real(found: Any, where: str) -> float:
     """A finite number that is not negative: all that a manifest holds are."""
     fits = isinstance(found, int | float) and not isinstance(found, bool)
-    if not fits or not 0 <= found < float("inf"):
+    if not fits or not 0 <= found <= LARGEST:
         raise SpecificationError(f"{where}: a finite number of at least 0.")
     return float(found)
 

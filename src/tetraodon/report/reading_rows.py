@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from ..errors import SpecificationError
 from .audits import audit_of
 from .document import Attack, ChannelEvidence, ChannelText, File, Line, Optimum, Origin, RowRelease
-from .keys import amount, flag, items, mapping, number_or_none, real, take, text, texts, whole
+from .keys import LARGEST, amount, flag, items, mapping, number_or_none, real, take, text, texts, whole
 from .parts import files_of, guarantee_of, loss_of, witness_of
 
 SOURCES = ("none", "public", "disjoint", "released", "private")
@@ -206,7 +205,7 @@ def _real(spec: Mapping[str, Any], key: str, where: str) -> float:
 
 def signed(found: Any, where: str) -> float:
     """A lower bound of something that is not negative, which may lie below 0 itself."""
-    if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= LARGEST:
         raise SpecificationError(f"{where}: a finite number.")
     return float(found)
 
