@@ -13,22 +13,22 @@ LONGEST = 1000
 
 Number = int | float | str | Decimal | Fraction
 
-MAX_EXPONENT = 100  # of ten: far from where floating-point numbers end
-_MOST, _LEAST = Fraction(10**MAX_EXPONENT), Fraction(1, 10**MAX_EXPONENT)
+MAX_EXPONENT = 400
+MOST = 10**302  # sums and products of a few of them are doubles still
 
 
 def exact(value: object, where: str) -> Fraction:
     """``value`` as the rational the user wrote: 0.1 is 1/10, "1/3" is 1/3.
 
     A float is read through its shortest decimal text, so that ``0.1`` means one tenth and not the nearest binary
-    fraction. Booleans, NaN, infinities, numbers beyond 10^±100 and anything else are refused.
+    fraction. Booleans, NaN, infinities, numbers beyond ±10^302 and anything else are refused.
 
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon")
     (Fraction(1, 10), Fraction(1, 3))
     """
     number = _read(value, where)
-    if number and not _LEAST <= abs(number) <= _MOST:
-        raise SpecificationError(f"{where}: beyond 10^±{MAX_EXPONENT}, which is not a number to work with.")
+    if abs(number) > MOST:
+        raise SpecificationError(f"{where}: beyond ±10^302, which is not a number to work with.")
     return number
 
 
@@ -55,7 +55,11 @@ def _read(value: object, where: str) -> Fraction:
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise SpecificationError(f"{where}: must be finite.")
-        return Fraction(_bounded(value))
+        if abs(value.adjusted()) > MAX_EXPONENT:  # as a fraction it would have that many digits
+            raise SpecificationError(
+                f"{where}: an exponent beyond ±{MAX_EXPONENT} is not a number to work with."
+            )
+        return Fraction(value)
     if isinstance(value, str):
         text = value.strip()
         try:
@@ -64,18 +68,12 @@ def _read(value: object, where: str) -> Fraction:
             if "/" in text:
                 return Fraction(text)
             as_decimal = Decimal(text)
-            if not as_decimal.is_finite():
+            if not as_decimal.is_finite() or abs(as_decimal.adjusted()) > MAX_EXPONENT:
                 raise ValueError
-            return Fraction(_bounded(as_decimal))
+            return Fraction(as_decimal)
         except (ValueError, ZeroDivisionError, InvalidOperation):
             raise SpecificationError(f'{where}: not a number; write for example 0.5 or "1/2".') from None
     raise SpecificationError(f"{where}: expected a number, got {type(value).__name__}.")
-
-
-def _bounded(number: Decimal) -> Decimal:
-    """The number, or one that is refused like it: as a fraction it would have as many digits as its exponent says."""
-    beyond = number and abs(number.adjusted()) > MAX_EXPONENT + 1
-    return Decimal(f"1e{MAX_EXPONENT + 1}") if beyond else number
 
 
 def positive(value: object, where: str) -> Fraction:

@@ -267,7 +267,7 @@ def test_a_message_of_sqlite_that_is_no_text_stays_inside(tmp_path: Path, kind: 
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("amount", ['"1e400"', "1" + "0" * 400, '"1e-400"', "1e200"])
+@pytest.mark.parametrize("amount", ['"1e400"', "1" + "0" * 400, '"1e303"'])
 def test_a_loss_that_no_double_holds_is_refused(tmp_path: Path, amount: str) -> None:
     for key in ("budget", "release"):
         told = {"budget": 1, "release": '"1/2"'} | {key: amount}
@@ -276,5 +276,5 @@ def test_a_loss_that_no_double_holds_is_refused(tmp_path: Path, amount: str) -> 
             f"[budget]\nepsilon = {told['budget']}\n"
             f'[[release]]\nname = "r"\nepsilon = {told["release"]}\nquery = {{ histogram = ["a"] }}\n'
         )
-        with pytest.raises(SpecificationError, match=r"epsilon: beyond 10\^±100"):
+        with pytest.raises(SpecificationError, match=r"epsilon: beyond ±10\^302"):
             load(tmp_path / "release.toml")

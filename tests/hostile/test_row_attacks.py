@@ -282,7 +282,7 @@ def test_a_prior_must_be_a_histogram_of_the_same_place() -> None:
     [
         ({"kind": 3}, "a text, not a number"),
         (EXPONENTIAL | {"remap": {"prior": {"foo": 1}}}, "'uniform', a list of numbers"),
-        (EXPONENTIAL | {"remap": {"prior": ["1e400"], "source": "public"}}, "none beyond 10"),
+        (EXPONENTIAL | {"remap": {"prior": ["1e400"], "source": "public"}}, "beyond ±10"),
         ({"kind": "least-leaking", "secret": "ill", "distortion": 1, "tolerance": "abc"}, "tolerance"),
         ({"kind": "least-leaking", "secret": "ill", "distortion": 1, "seconds": -1}, "a number above 0"),
         ({"kind": "least-distortion", "metric": {"haversine": {}}}, "places of one Point"),
