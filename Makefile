@@ -23,8 +23,9 @@ example: $(VENV)/.installed
 examples:
 	for name in $(EXAMPLES); do $(MAKE) example NAME=$$name || exit; done
 
+# One thread of linear algebra for each worker: two workers with two threads each wait for one another.
 test: $(VENV)/.tested lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: $(VENV)/.tested
 	TETRAODON_RANDOM=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow
@@ -32,7 +33,7 @@ test-slow: $(VENV)/.tested
 # The oldest versions that pyproject.toml admits, in an environment of its own.
 test-oldest:
 	$(MAKE) VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt .venv-oldest/.tested
-	.venv-oldest/bin/python -m pytest -n $(WORKERS) -m "not slow"
+	OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n $(WORKERS) -m "not slow"
 
 # Line and branch coverage of the code that decides what is private; fails below 95 % of any part.
 coverage: $(VENV)/.tested

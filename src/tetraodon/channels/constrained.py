@@ -23,6 +23,7 @@ from ..exact import Number, positive
 from ..graphs import Graph
 from ..metrics import Metric
 from ..secrets import Secrets
+from ..threads import one_thread
 from .bounds import bounds_of
 from .certificate import Certificate
 from .channel import Asked, Channel
@@ -89,8 +90,6 @@ def least_distortion(
     out = values if outputs is None else outputs
     whence = source_of(source, prior)
     group = _symmetries(values, whence) if out == values else None
-    from ..mechanisms.optimised import one_thread
-
     with one_thread():
         found = solve_bounds(law[:, None] * cost, bounds, group, method, TOLERANCE)
     table = repaired(found.matrix, bounds)

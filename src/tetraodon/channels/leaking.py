@@ -26,6 +26,7 @@ from ..exact import Number, positive
 from ..graphs import Graph
 from ..metrics import Metric
 from ..secrets import Secrets
+from ..threads import one_thread
 from .bounds import Bounds, bounds_of
 from .certificate import Certificate
 from .channel import Asked, Channel
@@ -91,8 +92,6 @@ def least_leaking(
     if not (isinstance(tolerance, float | int) and 0 < tolerance < inf):
         raise SpecificationError("least_leaking.tolerance: a number above 0.")
     task = Task.of(joint, metric, domain, outputs, distortion)
-    from ..mechanisms.optimised import one_thread
-
     with one_thread():
         if epsilon is not None or epsilon_per is not None or secrets is not None:
             return _promised(
@@ -156,8 +155,6 @@ def curve(
     >>> [round(point.leakage, 2) for point in points]
     [0.33, 0.1, 0.0]
     """
-    from ..mechanisms.optimised import one_thread
-
     if not len(distortions):
         raise SpecificationError("curve.distortions: at least one, given by name: distortions=[…].")
     tasks = [Task.of(joint, metric, domain, outputs, told) for told in distortions]
@@ -185,7 +182,8 @@ def _guessed(task: Task, source: str, tolerance: float) -> Channel:
     from . import bayes
 
     problem = task.problem
-    found = bayes.solve(problem.joint, problem.cost, problem.budget, tolerance=min(tolerance, 1e-6))
+    with one_thread():
+        found = bayes.solve(problem.joint, problem.cost, problem.budget, tolerance=min(tolerance, 1e-6))
     table = task.table(found.K, found.columns)
     pushed = problem.joint @ table.entries
     least = bayes.gain_bound(

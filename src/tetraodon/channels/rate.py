@@ -27,6 +27,7 @@ from ..domain import Domain
 from ..errors import SpecificationError
 from ..exact import Number, positive
 from ..metrics import Metric
+from ..threads import one_thread
 from .attainable import Unreachable, best_constant, checked, constant
 from .bounds import Bounds, bounds_of, stretch
 from .certificate import Certificate
@@ -85,8 +86,6 @@ def blahut_arimoto(
         raise SpecificationError("blahut_arimoto: state distortion, or epsilon with epsilon_per.")
     law = prior_of(prior, domain)
     cost = distances(metric, domain)
-    from ..mechanisms.optimised import one_thread
-
     asked, bounds = None, None
     with one_thread():
         if distortion is not None:

@@ -17,7 +17,6 @@ Everything here is a function of public declarations: no data is read and no noi
 from __future__ import annotations
 
 import contextlib
-import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..axes import Bools, Ints
+from ..threads import one_thread
 from ..workload import Workload
 from .moves import Moves, features, gram, in_features, in_units, limit, merged
 from .rounding import rounded
@@ -254,16 +254,6 @@ def _orbits(moves: Moves, folded: bool) -> tuple[Ints, Ints]:
         low, high = np.where(far, last - high, low), np.where(far, last - low, high)
     _, place, count = np.unique(low * moves.size + high, return_inverse=True, return_counts=True)
     return place.reshape(-1).astype(np.int64), count.astype(np.int64)
-
-
-def one_thread() -> contextlib.AbstractContextManager[Any]:
-    """One BLAS thread where ``threadpoolctl`` is installed: on a shared machine more of them spin instead of working."""
-    try:
-        pools = importlib.import_module("threadpoolctl")
-    except ImportError:
-        return contextlib.nullcontext()
-    found: contextlib.AbstractContextManager[Any] = pools.threadpool_limits(1)
-    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SpecificationError
+from ..threads import one_thread
 from .distances import BLOCK, Codes, Floats, Ints, between, check_features, prepared
 
 if TYPE_CHECKING:
@@ -183,8 +184,6 @@ def _centres(features: Features, clusters: int, metric: str) -> Floats:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    from ..mechanisms.optimised import one_thread
-
     rows: Ints | slice = slice(None)
     if features.rows > FITTED:
         rows = np.sort(np.random.default_rng(SEED).choice(features.rows, FITTED, replace=False))
@@ -205,8 +204,6 @@ def _centres(features: Features, clusters: int, metric: str) -> Floats:
 
 def _nearest(features: Features, metric: str, centres: Floats) -> Ints:
     """The nearest centre of each row, in chunks: |x − μ|² less |x|², with no indicators made."""
-    from ..mechanisms.optimised import one_thread
-
     width = features.numbers.shape[1]
     lengths = np.einsum("ij,ij->i", centres, centres)
     numbers_part = np.ascontiguousarray(centres[:, :width].T)
@@ -233,8 +230,6 @@ def _agglomerated(features: Features, clusters: int) -> Ints:
     if len(different) <= clusters:
         return inverse
     from sklearn.cluster import AgglomerativeClustering
-
-    from ..mechanisms.optimised import one_thread
 
     with one_thread():
         model = AgglomerativeClustering(clusters, metric="cosine", linkage="complete").fit(numbers)

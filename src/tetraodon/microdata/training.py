@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SpecificationError, Unsupported, unknown
-from ..mechanisms.optimised import one_thread
+from ..threads import one_thread
 from .given import given
 from .utility import Ints, Pair, is_number
 

@@ -29,6 +29,7 @@ from ..exact import exact
 from ..lengths import measured
 from ..metrics import L1, L2, Metric
 from ..reading import table
+from ..threads import one_thread
 
 KEYS = ("secret", "distortion", "outputs", "steps", "held_out", "metric", "seed", "floor")
 FLOORS = ("planar-geometric",)
@@ -230,7 +231,8 @@ def _finished(channel: Channel, Q: Floats, metric: Metric | None, budget: float)
         raise Refused("channel.outputs: so few output points, in so large cells, cannot keep the distortion.")
     entries = np.array(law.entries[law.row_of])
     begun = within(problem, entries[np.ix_(rows, used)])
-    found = mirror.solve(problem.joint, cost, problem.budget, FINISHED, MOST_SECONDS, begun)
+    with one_thread():
+        found = mirror.solve(problem.joint, cost, problem.budget, FINISHED, MOST_SECONDS, begun)
     if found.value < leaked(problem, begun):
         begun = np.zeros_like(begun)
         begun[:, found.columns] = found.K

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...threads import one_thread
 from .. import leaking_search
 from ..geometry import Floats
 from ..lower_bound import LN2, MARGIN, Problem, gains, normalised
@@ -55,6 +56,13 @@ def bounded(
     samples: Samples, budget: float, metric: str, points: Floats, rng: np.random.Generator
 ) -> Bounded:
     """The bound for these rows; all in scaled coordinates."""
+    with one_thread():
+        return _bounded(samples, budget, metric, points, rng)
+
+
+def _bounded(
+    samples: Samples, budget: float, metric: str, points: Floats, rng: np.random.Generator
+) -> Bounded:
     part = samples.at_most(ROWS, rng)
     if samples.values.shape[1] > MOST_AXES:
         boxes = points, points
