@@ -182,8 +182,7 @@ def _guessed(task: Task, source: str, tolerance: float) -> Channel:
     from . import bayes
 
     problem = task.problem
-    with one_thread():
-        found = bayes.solve(problem.joint, problem.cost, problem.budget, tolerance=min(tolerance, 1e-6))
+    found = bayes.solve(problem.joint, problem.cost, problem.budget, tolerance=min(tolerance, 1e-6))
     table = task.table(found.K, found.columns)
     pushed = problem.joint @ table.entries
     least = bayes.gain_bound(
