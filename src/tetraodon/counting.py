@@ -72,9 +72,8 @@ def grouped(source: Source, domain: Domain, null: Sequence[str] = ()) -> Iterato
 
 def _is_addressed(source: Source, backend: Any, domain: Domain, rows: Any) -> bool:
     """Whether DuckDB counts by address: it does where it knows that the codes, and so all columns, lie between near bounds."""
-    columns = _columns(source, domain)
-    kinds = {kind_of(source.types[int(c[1:])]) for c in columns}
-    if source.is_weighted or kinds != {"integer"} or any(isinstance(a, Categorical) for a in domain.values()):
+    is_numeric = not any(isinstance(a, Categorical) for a in domain.values())
+    if source.is_weighted or not is_numeric or _kinds(source, domain) != {"integer"}:
         return False
 
     def asked() -> bool:
@@ -256,9 +255,14 @@ def _coded_in_parts(source: Source, table: Any, parts: Sequence[Domain], null: S
 
 def _of_doubles(source: Source, domain: Domain) -> bool:
     """Whether all cells come from columns of doubles, which cost less to look at here than in the engine."""
+    is_of_numbers = all(isinstance(a, Numeric | Point) for a in domain.values())
+    return is_of_numbers and _kinds(source, domain) == {"float"}
+
+
+def _kinds(source: Source, domain: Domain) -> set[str]:
+    """Of what kinds the columns are that the domain needs."""
     columns = [c for name, a in domain.items() for c in a.columns(name)]
-    kinds = {kind_of(source.types[source.columns.index(c)]) for c in columns}
-    return kinds == {"float"} and all(isinstance(a, Numeric | Point) for a in domain.values())
+    return {kind_of(source.types[source.columns.index(c)]) for c in columns}
 
 
 def _cells_of_doubles(domain: Domain, columns: Sequence[Any]) -> Any:
