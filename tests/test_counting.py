@@ -149,3 +149,23 @@ def test_a_file_that_lies_about_its_bounds_shows_no_value(
                 seen += 1
                 assert str(value) not in str(error) and error.__cause__ is error.__context__ is None
     assert seen >= 3
+
+
+def test_a_file_that_denies_its_nulls_is_told_from_a_value_that_is_refused(tmp_path: Path) -> None:
+    """DuckDB then takes no row for a null, and no attribute can be named."""
+    file = tmp_path / "people.parquet"
+    ages = pa.array([3, None, 7] * 20, "int32")
+    pq.write_table(pa.table({"age": ages}), file, use_dictionary=False, compression="none")
+    held = file.read_bytes()
+    end = len(held) - 8
+    start = end - struct.unpack("<i", held[end : end + 4])[0]
+    footer = held[start:end]
+    for field in (0x16, 0x36):  # as Thrift writes a number, twice what it is
+        footer = footer.replace(bytes([field, 2 * 20]), bytes([field, 0]))
+    file.write_bytes(held[:start] + footer + held[end:])
+    assert pq.read_metadata(file).row_group(0).column(0).statistics.null_count == 0
+    for missing in ("refuse", "secret"):
+        try:
+            assert counted(td.Table(file, td.Domain(age=td.Integer(0, 9, missing=missing)))) == 60
+        except EngineError as error:
+            assert "statistics are wrong" in str(error)

@@ -182,7 +182,8 @@ def test_what_was_stated_and_what_leaves_stands_there(page: str, made: Microdata
     assert "from donors of the same group, each row’s from at least 3 possible donors." in told
     assert "Of region, at least 40 rows in each." in told
     for line in made.disclosures():
-        begins = line if line.startswith("hours, ") else line[:1].upper() + line[1:]  # names stay as they are
+        is_named = line.startswith(("hours, ", "region of "))  # names stay as they are
+        begins = line if is_named else line[:1].upper() + line[1:]
         assert f" {begins}." in told
     assert "No proved bound" in page and "exact search" in told and "<b>measured</b>" in page
 

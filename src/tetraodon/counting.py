@@ -91,10 +91,14 @@ def _inside(where: str, domain: Domain, cells: Any) -> Any:
         EngineError: one is.
     """
     if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < domain.size:
-        raise EngineError(
-            f"{where}: the engine returned a cell outside the domain. A parquet file whose statistics are wrong does that: write it anew."
-        )
+        raise _beyond(where)
     return cells
+
+
+def _beyond(where: str) -> EngineError:
+    return EngineError(
+        f"{where}: the engine returned a cell outside the domain. A parquet file whose statistics are wrong does that: write it anew."
+    )
 
 
 def coded(
@@ -354,7 +358,7 @@ def _first_flaw(source: Source) -> DataError | None:
     return None if first is None else DataError(source.flaws[first])
 
 
-def refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
+def refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError | EngineError:
     """Names the first flaw of the rows, or else the first attribute that meets a value it declared not to exist."""
     flaw = _first_flaw(source)
     if flaw is not None:
@@ -367,6 +371,8 @@ def refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError:
                 found = code.filter(code["code"].isnull()).limit(1)
                 if sum(batch.num_rows for batch in _batches(source.where, backend, found)):
                     break
+    else:  # a file that says it has no nulls, and has some
+        return _beyond(source.where)
     fix = "declare missing='secret' or missing='public'"
     if isinstance(attribute, Categorical) and attribute.other is None:
         fix += ", or other= for values that are not listed"

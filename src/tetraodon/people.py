@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from .errors import SpecificationError, unknown
 from .exact import exact, show
+from .numeric import MAX_EXACT
 from .reading import kind_of, listed
 
 Told = Literal["public", "secret"]
@@ -51,8 +52,10 @@ class Weight:
     def __post_init__(self) -> None:
         if self.step <= 0:
             raise SpecificationError("weight_step: must be above 0.")
-        if self.low < 0 or self.high <= 0 or self.low > self.high:
-            raise SpecificationError("weight_bounds: 0 or more, the low one first, the high one above 0.")
+        if self.low < 0 or self.high <= 0 or self.low > self.high or self.high > MAX_EXACT:
+            raise SpecificationError(
+                "weight_bounds: 0 or more, the low one first, the high one above 0 and at most 2^53."
+            )
         for name, bound in (("low", self.low), ("high", self.high)):
             if (bound / self.step).denominator != 1:
                 raise SpecificationError(

@@ -293,7 +293,7 @@ def _earlier(
 ) -> list[dict[str, Any]]:
     """Releases of an earlier manifest that this ledger holds with these very files, under the same policy and edition."""
     told = _manifest(folder)
-    held = [e.body["digests"] for e in context["ledger"].entries if e.kind == "published"]
+    held = [(e.body["charge"], e.body["digests"]) for e in context["ledger"].entries if e.kind == "published"]
     names = {entry["name"] for entry in entries}
     found = []
     for entry in told.get("releases", ()):
@@ -304,7 +304,8 @@ def _earlier(
                 and all(told["data"][k] == v for k, v in context["data"].items())
                 and frozenset(entry) - {AUDIT} == KEYS.get(entry.get("kind"))
                 and entry["name"] not in names
-                and files in held
+                and (entry["ledger_row"], files) in held
+                and _can_be_listed(entry)
                 and all(sha256(folder / name) == digest for name, digest in files.items())
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -312,6 +313,17 @@ def _earlier(
         if kept:
             found.append(entry)
     return found
+
+
+def _can_be_listed(entry: Mapping[str, Any]) -> bool:
+    """Whether what a manifest as a whole takes from an entry is of the kinds that we write."""
+    records, outside = entry["records"], entry["disclosed_exactly"]
+    return (
+        type(entry["ledger_row"]) is int
+        and (records is None or type(records) is int)
+        and isinstance(outside, list)
+        and all(isinstance(line, str) for line in outside)
+    )
 
 
 def file_name_only(path: str) -> str:

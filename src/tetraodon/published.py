@@ -14,7 +14,7 @@ def differing(manifest: Path, told: Mapping[str, Any], entries: Sequence[Entry])
     """What is wrong with the files that a manifest lists, in plain sentences; files are looked for beside it only.
 
     Raises:
-        OSError: a file cannot be read.
+        OSError, ValueError: a file cannot be read, or its name cannot be one.
         LookupError, TypeError, AttributeError: the manifest lists its releases in no form of ours.
     """
     held = {

@@ -72,10 +72,10 @@ def write_through(path: Path) -> None:
 
 
 def told_by(manifest: Path) -> dict[str, Any]:
-    """What a manifest says; nothing where it cannot be read or is no table of JSON, which knows neither NaN nor infinity."""
+    """What a manifest says; nothing where it cannot be read, or could not be written again: it holds an infinity, or half a letter."""
     try:
         told = json.loads(manifest.read_text(encoding="utf-8"))
-        json.dumps(told, allow_nan=False)
+        json.dumps(told, allow_nan=False, ensure_ascii=False).encode("utf-8")
     except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}

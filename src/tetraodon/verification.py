@@ -58,7 +58,7 @@ def verify(path: PathText, manifests: Iterable[PathText] = ()) -> Verification:
                 problems.append(
                     f"manifest {manifest}: its head is not in this ledger: an older copy, or another one."
                 )
-        except (LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             problems.append(f"manifest {manifest}: cannot be read, or carries no budget.head.")
     done = {entry.body["charge"] for entry in entries if entry.kind == "published"}
     warnings = tuple(

@@ -21,12 +21,14 @@ from tetraodon.channels.permanent import Permanent, fingerprint
 from tetraodon.errors import DataError, LedgerError, OutputError, SpecificationError
 from tetraodon.ledger import Ledger
 from tetraodon.loss import Loss
+from tetraodon.people import Weight
 from tetraodon.planning import plan_text, planned
 from tetraodon.publish import publish
 from tetraodon.report import render
 from tetraodon.report.keys import real
 from tetraodon.report.reading_rows import signed
 from tetraodon.spec import load
+from tetraodon.verification import verify
 
 DEEP = "[" * 100_000
 
@@ -278,3 +280,47 @@ def test_a_loss_that_no_double_holds_is_refused(tmp_path: Path, amount: str) -> 
         )
         with pytest.raises(SpecificationError, match=r"epsilon: beyond ±10\^302"):
             load(tmp_path / "release.toml")
+
+
+def test_weights_beyond_whole_doubles_are_refused() -> None:
+    with pytest.raises(SpecificationError, match=r"weight_bounds: .* at most 2\^53"):
+        Weight(Fraction(0), Fraction(10**200), Fraction(10**200), "secret")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("title", "\ud800"), ("ledger_row", [1]), ("ledger_row", True), ("ledger_row", 1), ("records", [1]), ("disclosed_exactly", None),
+        ("disclosed_exactly", [[1]]),
+    ],
+)  # fmt: skip
+def test_entries_of_an_old_manifest_that_cannot_stand_beside_a_new_one_are_left_out(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    """Each of them ended a run after its charge. Half a letter cannot be written at all, so that its manifest is none of ours."""
+    domain = td.Domain(a=td.Integer(0, 3))
+    session = td.Session(td.Table({"a": [1]}, domain), td.Policy(domain, td.Full()), 1)
+    publish(tmp_path, [(session.release(td.Histogram("a"), "1/4", name="first"), ("csv",))], session.context)
+    manifest = tmp_path / "manifest.json"
+    told = json.loads(manifest.read_text(encoding="utf-8"))
+    told["releases"][0][key] = value
+    manifest.write_text(json.dumps(told), encoding="utf-8")
+    asked = [(session.release(td.Histogram("a"), "1/4", name="second"), ("csv",))]
+    if key == "title":
+        with pytest.raises(OutputError, match="is there already"):
+            publish(tmp_path, asked, session.context)
+    else:
+        publish(tmp_path, asked, session.context)
+        assert [r["name"] for r in json.loads(manifest.read_text(encoding="utf-8"))["releases"]] == ["second"]
+
+
+def test_a_manifest_whose_files_cannot_be_looked_at_is_a_problem(tmp_path: Path) -> None:
+    domain = td.Domain(a=td.Integer(0, 3))
+    session = td.Session(td.Table({"a": [1]}, domain), td.Policy(domain, td.Full()), 1, ledger=tmp_path / "l")
+    session.release(td.Histogram("a"), "1/4").save(tmp_path / "out", ("csv",))
+    manifest = tmp_path / "out" / "manifest.json"
+    told = json.loads(manifest.read_text(encoding="utf-8"))
+    told["releases"][0]["files"]["csv"]["path"] = "x" * 300
+    manifest.write_text(json.dumps(told), encoding="utf-8")
+    [problem] = verify(tmp_path / "l", [manifest]).problems
+    assert "cannot be read" in problem

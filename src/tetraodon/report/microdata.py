@@ -144,7 +144,7 @@ def _facts(entry: Microdata, document: Document) -> str:
     if entry.quasi_identifiers:
         size = "" if limits.class_size is None else f", at least {limits.class_size:,} rows in each"
         rows.append(("Classes", safe(f"Of {listed(entry.quasi_identifiers, 6)}{size}.")))
-    leaves = "".join(f"<li>{sentence(line, entry.exchanged)}</li>" for line in entry.disclosed)
+    leaves = "".join(f"<li>{sentence(line, document.policy.domain)}</li>" for line in entry.disclosed)
     rows.append(("Leaves", f"<ul>{leaves}</ul>"))
     return "\n".join(f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in rows)
 

@@ -254,8 +254,8 @@ def edge(witness: tuple[Mapping[str, str], Mapping[str, str]]) -> str:
 
 
 def sentence(line: str, names: Iterable[str] = ()) -> str:
-    """A line of the manifest as a sentence, in HTML; one that begins with a column's name keeps its first letter."""
+    """A line of the manifest as a sentence, in HTML; one that begins with one of these names keeps its first letter."""
     told = clean(line)
-    if not line.startswith(tuple(f"{name}{mark} " for name in names for mark in ":,")):
+    if not line.startswith(tuple(f"{name}{mark}" for name in names for mark in (": ", ", ", " of "))):
         told = told[:1].upper() + told[1:]
     return safe(told if told.endswith((".", "!", "?")) else f"{told}.")
