@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from fuzz_documents import document
 from test_fuzz_files import claiming, members, refused_in_our_words, zipped
+from test_fuzz_files import saved as saved_channels
 
 import tetraodon as td
 from tetraodon.channels import archives
+from tetraodon.channels.learned import LearnedChannel
 from tetraodon.channels.permanent import Permanent, fingerprint
 from tetraodon.errors import DataError, LedgerError, OutputError, SpecificationError
 from tetraodon.ledger import Ledger
@@ -100,6 +102,19 @@ def test_arrays_of_other_things_than_numbers_are_refused(tmp_path: Path, kind: o
     (tmp_path / "k").write_bytes(zipped(parts))
     with pytest.raises(DataError):
         td.Channel.load(tmp_path / "k")
+
+
+def test_a_learned_channel_has_one_law_for_one_value(tmp_path: Path) -> None:
+    """Offsets of three rows, which numpy adds to a row all the same."""
+    path = tmp_path / "learned"
+    path.write_bytes(saved_channels()["learned"])
+    LearnedChannel.load(path)
+    parts = members(path.read_bytes())
+    held = io.BytesIO()
+    np.save(held, np.zeros((3, 2)))
+    path.write_bytes(zipped(parts | {"layer.0.offsets.npy": held.getvalue()}))
+    with pytest.raises(DataError, match="learned: is no learned channel that save wrote"):
+        LearnedChannel.load(path)
 
 
 def test_settings_of_a_saved_channel_are_a_table(tmp_path: Path) -> None:
