@@ -40,10 +40,22 @@ def spent(path: Path) -> object:
     return Ledger.read(path).spent if path.exists() else 0
 
 
+def is_declared(canary: str, told: dict[str, Any]) -> bool:
+    """Whether it is one of the whole numbers that an attribute has, as it can be once the attribute's step was taken away."""
+    attributes = told.get("domain")
+    for each in attributes.values() if isinstance(attributes, dict) else ():
+        ends, step = (each.get("integer"), each.get("step", 1)) if isinstance(each, dict) else (None, 1)
+        numbers = [*ends, step] if isinstance(ends, list) and len(ends) == 2 else []
+        if numbers and all(type(n) is int for n in numbers) and step > 0 and canary.lstrip("-").isdigit():
+            if int(canary) in range(ends[0], ends[1] + 1, step):
+                return True
+    return False
+
+
 def go_through(told: dict[str, Any], rows: Rows, commands: tuple[str, ...]) -> list[int]:
     """The commands on a settings file, one after another; their exit codes."""
     # What the settings say may be said again; what stands in the rows alone may not.
-    allowed = [c for c in CANARIES if c in document(told)]
+    allowed = [c for c in CANARIES if c in document(told) or is_declared(c, told)]
     codes = []
     with folder_of(told, rows) as where:
         path, ledger = where / "release.toml", where / "people.ledger"
