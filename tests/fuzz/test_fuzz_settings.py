@@ -46,9 +46,9 @@ def is_declared(canary: str, told: dict[str, Any]) -> bool:
     for each in attributes.values() if isinstance(attributes, dict) else ():
         ends, step = (each.get("integer"), each.get("step", 1)) if isinstance(each, dict) else (None, 1)
         numbers = [*ends, step] if isinstance(ends, list) and len(ends) == 2 else []
-        if numbers and all(type(n) is int for n in numbers) and step > 0 and canary.lstrip("-").isdigit():
-            if int(canary) in range(ends[0], ends[1] + 1, step):
-                return True
+        is_read = bool(numbers) and all(type(n) is int for n in numbers) and step > 0
+        if is_read and canary.lstrip("-").isdigit() and int(canary) in range(ends[0], ends[1] + 1, step):
+            return True
     return False
 
 
