@@ -18,6 +18,7 @@ from test_fuzz_files import saved as saved_channels
 
 import tetraodon as td
 from tetraodon.channels import archives
+from tetraodon.channels.certificate import Certificate
 from tetraodon.channels.learned import LearnedChannel
 from tetraodon.channels.permanent import Permanent, fingerprint
 from tetraodon.errors import DataError, LedgerError, OutputError, SpecificationError
@@ -115,6 +116,13 @@ def test_a_learned_channel_has_one_law_for_one_value(tmp_path: Path) -> None:
     path.write_bytes(zipped(parts | {"layer.0.offsets.npy": held.getvalue()}))
     with pytest.raises(DataError, match="learned: is no learned channel that save wrote"):
         LearnedChannel.load(path)
+
+
+@pytest.mark.parametrize("spoilt", [{"value": {}}, {"bound": "0.3"}, {"bound": float("nan")}, {"unit": 3}])
+def test_a_certificate_is_of_numbers(spoilt: dict[str, object]) -> None:
+    told: dict[str, object] = {"kind": "bayes", "value": 0.5, "bound": 0.6, "unit": "bits"}
+    with pytest.raises(SpecificationError, match="certificate: "):
+        Certificate(**(told | spoilt))  # type: ignore[arg-type]
 
 
 def test_settings_of_a_saved_channel_are_a_table(tmp_path: Path) -> None:
