@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ class Certificate:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise SpecificationError(f"certificate: one of {', '.join(KINDS)}.")
-        if not all(isinstance(v, float | int) and isfinite(v) for v in (self.value, self.bound)):
-            raise SpecificationError("certificate: value and bound are finite numbers.")
+        if not all(isinstance(v, float | int) and not isnan(v) for v in (self.value, self.bound)):
+            raise SpecificationError("certificate: value and bound are numbers.")
         if not isinstance(self.unit, str):
             raise SpecificationError("certificate: unit is a text.")
         held = {}

@@ -382,14 +382,14 @@ def _check(found: LearnedChannel) -> None:
     points, axes = atoms.points.shape
     figures = [atoms.sharpness, scale.unit, found.asked, found.leakage, found.distortion]
     figures += [] if found.bound is None else [float(found.bound.bits)]
-    tried = found.law(found.points[:1])
     if (
         scale.centre.shape != (axes,)
         or atoms.offsets.shape != (len(found.secrets), points)
         or min(atoms.sharpness, scale.unit, found.asked) <= 0
         or not np.isfinite(figures).all()
         or not isinstance(found.settings, dict)
-        or tried.shape != (1, points)
-        or not np.isfinite(tried).all()
     ):
+        raise ValueError
+    tried = found.law(found.points[:1])
+    if tried.shape != (1, points) or not np.isfinite(tried).all():
         raise ValueError
