@@ -105,18 +105,25 @@ def test_other_columns_are_tallied_here(tmp_path: Path, addressed: list[bool]) -
     assert addressed == [False, False, False]
 
 
+def falsified(file: Path, *changes: tuple[bytes, bytes]) -> None:
+    """Replaces bytes of the footer, which says what the columns hold."""
+    held = file.read_bytes()
+    end = len(held) - 8
+    start = end - struct.unpack("<i", held[end : end + 4])[0]
+    footer = held[start:end]
+    for old, new in changes:
+        footer = footer.replace(old, new)
+    assert footer != held[start:end]
+    file.write_bytes(held[:start] + footer + held[end:])
+
+
 def lying(file: Path, value: int, told: int) -> Path:
     """A parquet file that holds ``value`` and says that it holds ``told`` at most, or at least."""
     ages, codes = pa.array([3, 4, value, 7] * 100, "int32"), pa.array([1, 2, 3, 4] * 100, "int32")
     pq.write_table(
         pa.table({"age": ages, "code": codes, "more": codes}), file, use_dictionary=False, compression="none"
     )
-    held = file.read_bytes()
-    end = len(held) - 8
-    start = end - struct.unpack("<i", held[end : end + 4])[0]
-    footer = held[start:end].replace(struct.pack("<i", value), struct.pack("<i", told))
-    assert footer != held[start:end]
-    file.write_bytes(held[:start] + footer + held[end:])
+    falsified(file, (struct.pack("<i", value), struct.pack("<i", told)))
     return file
 
 
@@ -156,13 +163,9 @@ def test_a_file_that_denies_its_nulls_is_told_from_a_value_that_is_refused(tmp_p
     file = tmp_path / "people.parquet"
     ages = pa.array([3, None, 7] * 20, "int32")
     pq.write_table(pa.table({"age": ages}), file, use_dictionary=False, compression="none")
-    held = file.read_bytes()
-    end = len(held) - 8
-    start = end - struct.unpack("<i", held[end : end + 4])[0]
-    footer = held[start:end]
-    for field in (0x16, 0x36):  # as Thrift writes a number, twice what it is
-        footer = footer.replace(bytes([field, 2 * 20]), bytes([field, 0]))
-    file.write_bytes(held[:start] + footer + held[end:])
+    falsified(
+        file, *((bytes([field, 2 * 20]), bytes([field, 0])) for field in (0x16, 0x36))
+    )  # Thrift doubles numbers
     assert pq.read_metadata(file).row_group(0).column(0).statistics.null_count == 0
     for missing in ("refuse", "secret"):
         try:

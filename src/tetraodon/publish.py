@@ -145,7 +145,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _listed(folder: Path) -> set[str]:
     """Files that an earlier manifest lists, itself included."""
-    return {MANIFEST, *files_of(folder / MANIFEST)} if _manifest(folder) else set()
+    told = _manifest(folder)
+    return {MANIFEST, *files_of(told)} if told else set()
 
 
 LOST = "the other answers are lost, and only --again (again=True) draws new ones."

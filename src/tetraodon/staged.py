@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -81,10 +81,10 @@ def told_by(manifest: Path) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def files_of(manifest: Path) -> dict[str, str]:
-    """Names of the files beside a manifest and their digests, as it lists them; none where it cannot be read."""
+def files_of(told: Mapping[str, Any]) -> dict[str, str]:
+    """Names of the files beside a manifest and their digests, as it lists them; none where it lists them in no form of ours."""
     try:
-        every = [f for entry in told_by(manifest)["releases"] for f in entry["files"].values()]
+        every = [f for entry in told["releases"] for f in entry["files"].values()]
         return {Path(f["path"]).name: str(f["sha256"]) for f in every}
     except (ValueError, LookupError, TypeError, AttributeError):
         return {}
@@ -129,8 +129,8 @@ def _clear(left: Path, folder: Path) -> None:
     if held is None:
         return
     try:
-        named = files_of(folder / MANIFEST)
-        for name, digest in files_of(left / MANIFEST).items():
+        named = files_of(told_by(folder / MANIFEST))
+        for name, digest in files_of(told_by(left / MANIFEST)).items():
             moved = folder / name
             # Moved into place by the process that was killed, before its manifest: no other one knows of it.
             if name not in named and moved.is_file() and not moved.is_symlink() and sha256(moved) == digest:

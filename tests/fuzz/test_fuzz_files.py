@@ -46,9 +46,7 @@ from tetraodon.ledger import Ledger, verify
 from tetraodon.report import render
 from tetraodon.spec import load
 
-MEMORY = (
-    128 << 20
-)  # Python's own: laws are worked out in parts of 16 MB, a few at a time; files here have a few kilobytes
+MEMORY = 64 << 20  # Python's own; files here have a few kilobytes
 
 # ---------- spoiling bytes ----------
 

@@ -163,15 +163,17 @@ def _geometric(sides: tuple[float, float], shape: tuple[int, int]) -> Floats:
     told[:-1, :-1] = _falling(rows, columns)
     told[-1, :-1] = wide @ _falling(x, columns)
     told[:-1, -1] = _falling(rows, y) @ high
-    told[-1, -1] = _corner(x, wide, y, high)
+    told[-1, -1] = _weighted(x, wide, y, high)
     return told
 
 
 def _falling(x: Floats, y: Floats) -> Floats:
-    return np.asarray(np.exp(-np.hypot(x[..., :, None], y[..., None, :])))
+    told = np.hypot(x[..., :, None], y[..., None, :])
+    np.negative(told, out=told)
+    return np.exp(told, out=told)
 
 
-def _corner(x: Floats, wide: Floats, y: Floats, high: Floats) -> float:
+def _weighted(x: Floats, wide: Floats, y: Floats, high: Floats) -> float:
     """Σ wide_i e^{−√(x_i² + y_j²)} high_j, some rows at a time: cells of next to no size have very many nodes."""
     rows = max(1, CHUNK // len(y))
     parts = [slice(start, start + rows) for start in range(0, len(x), rows)]
@@ -258,7 +260,7 @@ def _laplace(sides: tuple[float, float], shape: tuple[int, int]) -> Floats:
     told[:-1, :-1] = _cells(starts, ends, sides, (r - 1, c - 1))
     far = hypot(float(starts[0][-1]), float(starts[1][-1]))
     (x, wide), (y, high) = (_beyond_integral(float(s[-1]), far) for s in starts)
-    told[-1, -1] = _corner(x, wide, y, high)
+    told[-1, -1] = _weighted(x, wide, y, high)
     for table, low, top, across, weight in (
         (told[-1, :-1], starts[1], ends[1], x, wide),
         (told[:-1, -1], starts[0], ends[0], y, high),
@@ -305,7 +307,7 @@ def _cells(
             _pieces(_cuts(float(low), float(low + long), float(distance[k])))
             for low, long in ((x[k], length[0][k]), (y[k], length[1][k]))
         )
-        told[k] = wide @ _falling(u, v) @ high
+        told[k] = _weighted(u, wide, v, high)
     return told.reshape(shape)
 
 

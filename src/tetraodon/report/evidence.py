@@ -39,12 +39,8 @@ def evidence(entry: Entry, seen: Sequence[Sheet], document: Document) -> str:
     groups = [g for g in seen[0].view.groups if not g.is_total]
     rows.append(("Noise", _noise(entry, len(groups), sum(len(g.value) for g in groups))))
     if entry.disclosed:
-        rows.append(
-            (
-                "Without noise",
-                f"{sentence('; '.join(entry.disclosed), document.policy.domain)} {SETTLED[entry.settled]}".rstrip(),
-            )
-        )
+        told = sentence("; ".join(entry.disclosed), document.policy.domain)
+        rows.append(("Without noise", f"{told} {SETTLED[entry.settled]}".rstrip()))
     rows.append(("Expected error", _error(entry)))
     if entry.audit is not None:
         rows.append(("Audit", audit_words(entry.audit)))

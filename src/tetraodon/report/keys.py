@@ -10,8 +10,6 @@ from typing import Any
 from ..errors import SpecificationError
 from ..exact import exact
 
-LARGEST = sys.float_info.max  # JSON has integers beyond it
-
 
 def take(spec: Mapping[str, Any], key: str, where: str) -> Any:
     """The value of a key that must be there."""
@@ -73,10 +71,15 @@ def whole_or_none(spec: Mapping[str, Any], key: str, where: str) -> int | None:
     return None if take(spec, key, where) is None else whole(spec, key, where)
 
 
+def is_finite(found: Any) -> bool:
+    """Whether it is a number that a double holds; JSON has whole ones beyond."""
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return is_number and abs(found) <= sys.float_info.max
+
+
 def real(found: Any, where: str) -> float:
     """A finite number that is not negative: all that a manifest holds are."""
-    fits = isinstance(found, int | float) and not isinstance(found, bool)
-    if not fits or not 0 <= found <= LARGEST:
+    if not is_finite(found) or found < 0:
         raise SpecificationError(f"{where}: a finite number of at least 0.")
     return float(found)
 

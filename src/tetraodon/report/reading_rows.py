@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import SpecificationError
 from .audits import audit_of
 from .document import Attack, ChannelEvidence, ChannelText, File, Line, Optimum, Origin, RowRelease
-from .keys import LARGEST, amount, flag, items, mapping, number_or_none, real, take, text, texts, whole
+from .keys import amount, flag, is_finite, items, mapping, number_or_none, real, take, text, texts, whole
 from .parts import files_of, guarantee_of, loss_of, witness_of
 
 SOURCES = ("none", "public", "disjoint", "released", "private")
@@ -205,7 +205,7 @@ def _real(spec: Mapping[str, Any], key: str, where: str) -> float:
 
 def signed(found: Any, where: str) -> float:
     """A lower bound of something that is not negative, which may lie below 0 itself."""
-    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) <= LARGEST:
+    if not is_finite(found):
         raise SpecificationError(f"{where}: a finite number.")
     return float(found)
 
