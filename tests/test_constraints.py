@@ -103,12 +103,13 @@ def test_a_file_of_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"sex,count\n", r"known.csv needs rows and the columns sex, count"),
-        (b"", r"needs rows and the columns"),
-        (b"sex,number\nf,1\n", r"needs rows and the columns"),
-        (b"sex,count\nf\n", r"a row with too few fields"),
-        (b"sex,count\nf,1\nf,2\n", r"lists a cell twice"),
-        (b"sex,count\nf,1.5\n", r"a count is a whole number of at least 0"),
+        (b"sex,count\n", r"known.csv: no cell has a count"),
+        (b"", r"names each of the columns 'sex', 'count' once"),
+        (b"sex,number\nf,1\n", r"names each of the columns"),
+        (b"sex,count,count\nf,1,2\n", r"names each of the columns"),
+        (b"sex,count\nf\n", r"known.csv, line 2: too few fields"),
+        (b"sex,count\nf,1\nf,2\n", r"known.csv, line 3: a count for a cell that has one already"),
+        (b"sex,count\n\nf,1.5\n", r"line 3: a count is a whole number of at least 0"),
         (b"sex,count\nf,-1\n", r"a count is a whole number of at least 0"),
         (b"sex,count\nf,many\n", r"not a number"),
         (b"sex,count\nf,9007199254740993\n", r"counts up to 2\^53"),
@@ -123,7 +124,9 @@ def test_a_file_of_answers_that_is_none(tmp_path: Path, content: bytes, says: st
 
 
 def test_a_file_of_answers_that_is_not_there_is_named_briefly(tmp_path: Path) -> None:
-    with pytest.raises(SpecificationError, match=r"^here: x{80}… cannot be read \(FileNotFoundError\)\.$"):
+    with pytest.raises(
+        SpecificationError, match=r"^here: x{80}…: cannot be read \(FileNotFoundError\); give"
+    ):
         answers_file(tmp_path / f"{'x' * 120}.csv", ["sex"], "here")
 
 

@@ -329,9 +329,26 @@ def test_files_of_codes(tmp_path: Any) -> None:
         found = attribute_from_spec("region", {"categorical": name}, tmp_path)
         assert found == td.Categorical(["p", "q"]) == td.Categorical(tmp_path / name)
     (tmp_path / "wide.csv").write_text("p,q\nr,s\n", "utf-8")
-    for name, says in (("wide.csv", "one code a line, or a CSV file"), ("none.txt", "cannot be read")):
-        with pytest.raises(SpecificationError, match=rf"^domain\.region\.{name}: .*{says}"):
+    (tmp_path / "twice.txt").write_text("p\n\nq\np\n", "utf-8")
+    (tmp_path / "short.csv").write_text("name,code\na,p\nb\n", "utf-8")
+    for name, says in (
+        ("wide.csv", ": one code a line, or a CSV file"),
+        ("none.txt", ": cannot be read"),
+        ("twice.txt", ", line 4: this code stands in a line before"),
+        ("short.csv", ", line 3: too few fields"),
+    ):
+        with pytest.raises(SpecificationError, match=rf"^domain\.region\.values: {name}{says}"):
             attribute_from_spec("region", {"categorical": name}, tmp_path)
+
+
+def test_a_code_with_a_line_break_keeps_it(tmp_path: Any) -> None:
+    (tmp_path / "table.csv").write_bytes(b'code\r\n"p\nq"\r\n"r\x0bs"\r\n')
+    assert td.Categorical(tmp_path / "table.csv") == td.Categorical(["p\nq", "r\x0bs"])
+
+
+def test_a_code_that_is_listed_twice_is_named_by_its_place() -> None:
+    with pytest.raises(SpecificationError, match="number 5001 of the list stands there before"):
+        td.Categorical([*map(str, range(5000)), "17", *map(str, range(5000, 9000))])
 
 
 BOX = [[0, 1], [0, 1]]
@@ -368,7 +385,7 @@ BOX = [[0, 1], [0, 1]]
         ),
         ({"categorical": ["p", 1]}, "domain.a.values: all texts or all integers"),
         ({"categorical": [True]}, "domain.a.values: all texts or all integers"),
-        ({"categorical": ["p", "p"]}, "domain.a.values: one is listed twice"),
+        ({"categorical": ["p", "p"]}, "domain.a.values: number 2 of the list stands there before"),
         ({"categorical": [2**60]}, "domain.a.values: integer codes lie within ±2\\^53"),
         ({"categorical": ["p"], "other": "p"}, "domain.a.other: a text that is not itself a declared value"),
         ({"categorical": [1], "other": "1"}, "domain.a.other: a text that is not itself a declared value"),
@@ -440,7 +457,7 @@ def test_wrong_attributes_are_refused_with_key_and_fix(spec: Any, says: str) -> 
         (lambda: td.Categorical(["p", "q"]).cell("P"), "value: no value 'P'; declared: p, q"),
         (lambda: td.Categorical([1, 0]).cell(True), "value: no value True; declared: 1, 0"),
         (lambda: td.Categorical([1, 0]).cell([1]), r"value: no value \[1\]; declared: 1, 0"),
-        (lambda: td.Categorical("no such file"), "no such file: the file of codes cannot be read"),
+        (lambda: td.Categorical("no such file"), "values: no such file: cannot be read"),
     ],
 )
 def test_wrong_domains_and_values_are_refused(build: Any, says: str) -> None:

@@ -63,9 +63,9 @@ def test_what_is_no_hierarchy_is_refused_by_name(told: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("code,above\na,b\n", "with the columns 'code' and 'parent'"),
-        ("", "with the columns 'code' and 'parent'"),
-        ("code,parent\nnurse\n", "every line has a code and a parent"),
+        ("code,above\na,b\n", "names each of the columns 'code', 'parent' once"),
+        ("", "names each of the columns 'code', 'parent' once"),
+        ("code,parent\nnurse\n", r"jobs\.csv, line 2: too few fields"),
         ("code,parent\nnurse,a\nnurse,b\n", "a code has two parents"),
     ],
 )

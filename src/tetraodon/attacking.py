@@ -10,6 +10,7 @@ from .leakage.attack_found import Attacks
 from .leakage.attack_words import PRIVATE, TITLES, attack_words, shown, span
 from .leakage.attackers import MODELS
 from .leakage.attacks import attacks
+from .terminal import text_of
 
 
 def measured(
@@ -71,4 +72,4 @@ def text(found: Attacks) -> str:
         )
     if found.skipped:
         notes.append(f"Not run, a library is not installed (tetraodon[attack]): {', '.join(found.skipped)}.")
-    return "\n".join([*table, "", *told, "", *notes, PRIVATE])
+    return text_of([*table, "", *told, "", *notes, PRIVATE])

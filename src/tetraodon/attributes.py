@@ -40,9 +40,10 @@ import numpy as np
 from .cellular import INVALID, MISSING_LABEL, Cells, Cellular, Missing
 from .errors import SpecificationError, unknown
 from .hierarchy import Parents, parents_of
+from .listings import codes
 from .numeric import MAX_EXACT, Integer, Numeric, Spacing
 from .points import Point
-from .reading import codes, elements, is_null, kind_of, listed, numbers, plain, text
+from .reading import elements, is_null, kind_of, listed, numbers, plain, text
 
 __all__ = ["MAX_EXACT", "Attribute", "Categorical", "Integer", "Numeric", "Point"]
 
@@ -99,8 +100,11 @@ class Categorical(Cellular):
                 )
         elif not all(isinstance(v, str) for v in told):
             raise SpecificationError("values: all texts or all integers.")
-        if len(set(told)) != len(told):
-            raise SpecificationError("values: one is listed twice.")
+        seen: set[Any] = set()
+        for place, value in enumerate(told, 1):
+            if value in seen:
+                raise SpecificationError(f"values: number {place} of the list stands there before.")
+            seen.add(value)
         if other is not None and (not isinstance(other, str) or other in map(str, told)):
             raise SpecificationError("other: a text that is not itself a declared value.")
         if missing != "refuse" and MISSING_LABEL in (*told, other):

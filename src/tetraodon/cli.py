@@ -18,7 +18,7 @@ import typer
 
 from . import __version__
 from .errors import OutputError, SpecificationError, TetraodonError
-from .terminal import json_text, say
+from .terminal import json_text, say, text_of
 
 app = typer.Typer(
     name="tetraodon",
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=None if arguments is None else list(arguments))
     except TetraodonError as error:
-        say(f"tetraodon: {error}", file=sys.stderr)
+        say(text_of([f"tetraodon: {error}"]), file=sys.stderr)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         say(
@@ -264,7 +264,7 @@ def release(
             found = resumed(document, folder, only or [], draws)
             manifest = found.manifest
             for note in found.notes:
-                say(f"tetraodon: {note}", file=sys.stderr)
+                say(text_of([f"tetraodon: {note}"]), file=sys.stderr)
         else:
             manifest = run(document, folder, only or [], again, draws)
     told = json.loads(manifest.read_text(encoding="utf-8"))
@@ -407,9 +407,9 @@ def ledger_verify(
         )  # fmt: skip
     else:
         for problem in found.problems:
-            say(f"PROBLEM: {problem}")
+            say(text_of([f"PROBLEM: {problem}"]))
         for warning in found.warnings:
-            say(f"warning: {warning}")
+            say(text_of([f"warning: {warning}"]))
         if found.ok:
             say(f"{called(file)}: sound; {found.rows} rows, head {found.head}.")
             if not manifests:

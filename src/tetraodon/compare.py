@@ -21,6 +21,7 @@ from .queries import Query, Ranges, query_from_spec
 from .reading import table
 from .requests import one_loss
 from .secrets import AttributeWise, Edges, Full, Nothing, Partition, Within
+from .terminal import text_of
 from .weaker import given_up, strongest
 from .workload import SomeRanges, resolve
 
@@ -126,7 +127,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         head = f"{self.query.title}, {self.loss.show()}, beside {self.strongest!r}:"
-        return "\n".join([head, *self.lines()])
+        return text_of([head, *self.lines()])
 
 
 def buys(row: Compared, told: Comparison) -> str:

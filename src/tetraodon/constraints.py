@@ -6,7 +6,6 @@ answers themselves are needed to release, never to plan: the cost depends on *wh
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from .binning import mask
 from .domain import Domain
 from .errors import SpecificationError, Unsupported, unknown
 from .exact import exact
+from .listings import called, columns_of
 from .phrases import Frozen, attribute_names, between, named, thawed
 from .reading import kind_of, listed, table, under
 
@@ -164,24 +164,15 @@ def _listed_answers(answers: Any) -> Any:
 
 def answers_file(path: Path, names: Sequence[str], where: str) -> dict[Any, int]:
     """The counts of a public table: a CSV file with a column for each attribute and a column ``count``."""
-    shown = path.name if len(path.name) <= 80 else f"{path.name[:80]}…"
-    try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, ValueError, csv.Error) as error:
-        raise SpecificationError(f"{where}: {shown} cannot be read ({type(error).__name__}).") from None
-    wanted = [*names, "count"]
-    if not rows or any(n not in rows[0] for n in wanted):
-        raise SpecificationError(
-            f"{where}: {shown} needs rows and the columns {', '.join(map(str, wanted))}."
-        )
     found: dict[Any, int] = {}
-    for row in rows:
-        if any(row[n] is None for n in wanted):
-            raise SpecificationError(f"{where}: {shown} has a row with too few fields.")
-        key = tuple(row[n] for n in names) if len(names) > 1 else row[names[0]]
+    for line, (*cell, count) in columns_of(path, [*names, "count"], where):
+        key = tuple(cell) if len(cell) > 1 else cell[0]
+        place = f"{where}: {called(path)}, line {line}"
         if key in found:
-            raise SpecificationError(f"{where}: {shown} lists a cell twice.")
-        found[key] = _count(row["count"], where)
+            raise SpecificationError(f"{place}: a count for a cell that has one already.")
+        found[key] = _count(count, place)
+    if not found:
+        raise SpecificationError(f"{where}: {called(path)}: no cell has a count.")
     return found
 
 

@@ -24,6 +24,7 @@ from .pricing import REFERENCES, check, found, is_scaled, named, reference, scal
 from .queries import Query
 from .reading import kind_of, listed, table
 from .requests import release_loss
+from .terminal import text_of
 
 if TYPE_CHECKING:
     import pandas
@@ -307,7 +308,7 @@ class Frontier:
         if self.target is not None:
             told = "; ".join(f"{n} {_amount(a)}" for n, a in self.least().items())
             lines.append(f"  least {self.unit} for ± {number(float(self.target))}: {told}")
-        return "\n".join(lines)
+        return text_of(lines)
 
 
 def _amount(amount: Fraction | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import SpecificationError
+from .listings import levels
 from .reading import kind_of
 
 Parents = tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ def parents_of(told: object, values: Sequence[Any]) -> Parents:
     >>> parents_of({"a": "vowel", "b": "consonant", "vowel": "letter", "consonant": "letter", "1": "digit"}, ["a", "b"])
     (('a', 'vowel'), ('b', 'consonant'), ('consonant', 'letter'), ('vowel', 'letter'))
     """
-    pairs = _of_file(Path(told)) if isinstance(told, str | os.PathLike) else _of_mapping(told)
+    pairs = levels(Path(told)) if isinstance(told, str | os.PathLike) else _of_mapping(told)
     found = dict(pairs)
     if len(found) < len(set(pairs)):
         raise SpecificationError("hierarchy: a code has two parents; it belongs to one group of a level.")
@@ -74,21 +74,3 @@ def _name(value: object) -> str:
             f"hierarchy: codes and parents are texts, or integer codes, not {kind_of(value)}."
         )
     return str(value)
-
-
-def _of_file(path: Path) -> list[tuple[str, str]]:
-    shown = path.name if len(path.name) <= 80 else f"{path.name[:80]}…"
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        rows = [row for row in csv.reader(lines) if row]
-    except (OSError, ValueError, csv.Error) as error:
-        raise SpecificationError(
-            f"hierarchy: {shown}: cannot be read ({type(error).__name__}); give the path of a UTF-8 CSV file."
-        ) from None
-    if not rows or not {"code", "parent"} <= set(rows[0]):
-        raise SpecificationError(f"hierarchy: {shown}: a CSV file with the columns 'code' and 'parent'.")
-    at = rows[0].index("code"), rows[0].index("parent")
-    if any(len(row) <= max(at) for row in rows):
-        raise SpecificationError(f"hierarchy: {shown}: every line has a code and a parent.")
-    # A root may have a line of its own, without a parent.
-    return [(row[at[0]], row[at[1]]) for row in rows[1:] if row[at[0]] and row[at[1]]]

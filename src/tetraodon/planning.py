@@ -40,6 +40,7 @@ from .rows.resumed import check_outside
 from .rows.strategy import RowStrategy
 from .session import PricedRequest, Request, Session, charge_of, price_all
 from .spec import Document
+from .terminal import text_of
 from .traded import traded
 from .workload import Rows, SomeRanges
 from .zcdp import epsilon_of
@@ -162,7 +163,7 @@ def plan_text(told: Mapping[str, Any]) -> str:
     )
     lines += [RENEWAL] if told["renews"] else []
     lines += raised_lines(told["raises"])
-    return "\n".join(lines)
+    return text_of(lines)
 
 
 def run(
@@ -284,7 +285,7 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
     lines += account_lines(budget)
     lines += [f"Outside the budget: {text}." for text in budget["outside"]]
     lines.append(f"Report: {folder / 'report.html'}")
-    return "\n".join(lines)
+    return text_of(lines)
 
 
 def _price(release: Mapping[str, Any]) -> str:
@@ -372,4 +373,4 @@ def ledger_text(ledger: Ledger) -> str:
         lines.append(f"  {entry.time}  {charge.name}{edition}: {paid}{again}{state}")
         lines += [f"      outside the budget: {text}" for text in charge.disclosures]
     lines.append(f"head {ledger.head}")
-    return "\n".join(lines)
+    return text_of(lines)

@@ -17,6 +17,7 @@ from .mechanisms import Mechanism
 from .mechanisms.strategy import Strategy
 from .queries import Query
 from .sensitivity import Sensitivity
+from .terminal import text_of
 
 if TYPE_CHECKING:
     from .clustering.released import Way
@@ -169,6 +170,4 @@ class Plan(Sequence[Priced]):
 
     def __repr__(self) -> str:
         head = f"{self.query.title}, {self.loss.show()}: {self.rows[0].workload}"
-        return "\n".join(
-            [head, *(f"  {row!r}" for row in self.rows), *(f"  ({note})" for note in self.notes)]
-        )
+        return text_of([head, *(f"  {row!r}" for row in self.rows), *(f"  ({note})" for note in self.notes)])

@@ -28,6 +28,7 @@ from .reading import kind_of, listed
 from .sensitivity import Neighbourhood, Sensitivity, describe, largest_move, query_layers
 from .sensitivity.classes import check_answers, classes_of
 from .sensitivity.edges_reading import edges_only
+from .terminal import text_of
 from .workload import Rows, resolve
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class Policy:
         Args:
             epsilon: a budget to express the odds for; or ``rho``.
         """
-        return "\n".join(explanation(self, epsilon, rho))
+        return text_of(explanation(self, epsilon, rho))
 
     def compare(
         self, policies: Mapping[str, Any], query: Query, epsilon: Any = None, rho: Any = None

@@ -5,14 +5,12 @@ Also the kinds of values in declarations: lists where lists belong, and errors t
 
 from __future__ import annotations
 
-import csv
 import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -101,25 +99,6 @@ def elements(values: object) -> NDArray[Any]:
 def plain(array: NDArray[Any]) -> list[Any]:
     """The elements of an array as Python values; moments stay numpy's (as Python values some would become integers)."""
     return list(array.ravel()) if array.dtype.kind in "mM" else array.ravel().tolist()
-
-
-def codes(path: Path) -> list[str]:
-    """The codes that a file lists: one a line, or the column named ``code``."""
-    shown = path.name if len(path.name) <= 80 else f"{path.name[:80]}…"
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        rows = [row for row in csv.reader(lines) if row]
-    except (OSError, ValueError, csv.Error) as error:
-        raise SpecificationError(
-            f"{shown}: the file of codes cannot be read ({type(error).__name__}); "
-            "give the path of a UTF-8 file, or a list of codes."
-        ) from None
-    if rows and "code" in rows[0]:
-        at = rows[0].index("code")
-        return [row[at] for row in rows[1:] if len(row) > at]
-    if any(len(row) != 1 for row in rows):
-        raise SpecificationError(f"{shown}: one code a line, or a CSV file with a column named 'code'.")
-    return [row[0] for row in rows]
 
 
 # Declarations

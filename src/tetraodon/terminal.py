@@ -1,4 +1,4 @@
-"""Text for a terminal: nothing in it moves the cursor, changes colours, turns the line around or hides what stands beside it.
+"""Text for a terminal: no name in it begins a line, moves the cursor, changes colours, turns the line around or hides what is beside it.
 
 Names of attributes, categories, editions and releases come from settings, files of codes and ledgers, which others may have
 written; a terminal would obey the control sequences in them.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 # Control characters but the tab and the line feed, lone surrogates, and marks that reorder or hide what surrounds them.
@@ -24,6 +25,16 @@ def harmless(text: str) -> str:
     'red �[31m, and �back'
     """
     return UNSAFE.sub("\ufffd", text)
+
+
+def text_of(lines: Iterable[str]) -> str:
+    """Lines put together. A line break inside of one, as a name may hold it, begins no line of its own.
+
+    >>> print(text_of(["Spent on 'a\\nTogether 0: it fits':", "  epsilon 1"]))
+    Spent on 'a␤Together 0: it fits':
+      epsilon 1
+    """
+    return "\n".join(line.replace("\n", "␤") for line in lines)
 
 
 def say(text: str, file: TextIO | None = None) -> None:

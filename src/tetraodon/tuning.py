@@ -22,6 +22,7 @@ from .pricing import is_scaled
 from .requests import Request, chosen
 from .secrets import secrets_from_spec
 from .spec import Document
+from .terminal import text_of
 
 WORDS = ("full", "attribute-wise", "nothing")
 SHOWN = 60
@@ -89,7 +90,7 @@ def compared_text(told: Sequence[tuple[str, Comparison]]) -> str:
     for at, (name, comparison) in enumerate(told):
         lines.append(f"{name}, {comparison.loss.show()}, beside {comparison.strongest!r}:")
         lines += [f"{line}" for line in comparison.lines() if at == 0 or "gives up: " not in line]
-    return "\n".join(lines)
+    return text_of(lines)
 
 
 def tuned(
@@ -199,7 +200,7 @@ def tune_text(told: Mapping[str, Any]) -> str:
     lines.append(
         "The least losses have three digits, rounded up: planned there, the ± is reached. Nothing was read or spent."
     )
-    return "\n".join(lines)
+    return text_of(lines)
 
 
 def _in_words(row: Mapping[str, Any], kind: str) -> str:

@@ -565,6 +565,7 @@ CASES: Mapping[str, tuple[str, Cells]] = {
         command_line="""hostile/test_output.py::test_c37_release_names_cannot_leave_the_folder
             hostile/test_command_line_cases.py::test_c37_arguments_are_names_and_nothing_else
             hostile/test_command_line_cases.py::test_c37_no_name_is_obeyed_by_a_terminal
+            hostile/test_command_line_cases.py::test_c37_no_name_begins_a_line_of_its_own
             hostile/test_command_line_cases.py::test_c37_everything_is_printed_through_one_door
             hostile/test_isolation.py::test_c37_init_writes_through_no_link
             hostile/test_isolation.py::test_c37_names_that_are_one_file_to_some_disks_are_refused_before_a_charge

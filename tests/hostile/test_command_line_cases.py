@@ -250,6 +250,29 @@ def test_c37_no_name_is_obeyed_by_a_terminal(settings: Settings, run: Run) -> No
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 
+def test_c37_no_name_begins_a_line_of_its_own(settings: Settings, run: Run) -> None:
+    """Categories, units, editions and ledgers of others that read like a verdict of ours, in all that the commands print."""
+    faked = "x\\nTogether epsilon 0; 1 of 1 is left: it fits."
+    path = settings(
+        ('unit = "years"', f'unit = "{faked}"'), ('["f", "m"]', f'["f", "m", "{faked}"]'), ('edition = "2025"', f'edition = "{faked}"'),
+        ('name = "people"', f'name = "{faked}"'), ('histogram = ["age"]', f'histogram = ["age"], where = {{ sex = ["{faked}"] }}'),
+    )  # fmt: skip
+    ledger = path.parent / "people.ledger"
+    shown = []
+    for command in (
+        ("plan", path), ("explain", path), ("audit", path), ("tune", path, "--target", "5"), ("release", path), ("release", path),
+        ("ledger", "show", ledger), ("ledger", "verify", ledger),
+    ):  # fmt: skip
+        code, out, err = run(*command)
+        shown.append(
+            (command[0], code, sum(line.startswith("Together ") for line in (out + err).splitlines()))
+        )
+    assert [(name, found) for name, _, found in shown if found] == [("plan", 1)]
+    assert [code for _, code, _ in shown] == [0, 0, 0, 0, 0, 1, 0, 0]
+    code, _, err = run("plan", settings(('histogram = ["age"]', f'histogram = ["{faked}"]')))
+    assert (code, len(err.splitlines())) == (2, 1)
+
+
 def test_c37_everything_is_printed_through_one_door() -> None:
     """What a name could do to a terminal is undone in one place, which no module goes around."""
     printers = {"print", "typer.echo", "typer.secho", "click.echo", "sys.stdout.write"}

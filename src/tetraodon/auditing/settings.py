@@ -10,6 +10,7 @@ from ..errors import PolicyError, SpecificationError, Unsupported
 from ..plans import number
 from ..policy import Policy
 from ..requests import PricedRequest, chosen, price_all
+from ..terminal import text_of
 from .audited import SYMBOLS, Audit, audited
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def audit_text(rows: Sequence[Row]) -> str:
         lines.append(f"{row.name}: {found.mechanism}, claims {found.claim.show()}")
         lines += [f"  {line}" for line in figures(found.to_spec())]
         lines.append(f"  {found.verdict}")
-    return "\n".join([*lines, MEANS])
+    return text_of([*lines, MEANS])
 
 
 def figures(told: Mapping[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..terminal import text_of
 from . import attack_words as words
 
 METRICS = {True: "mean absolute error", False: "share right"}
@@ -132,7 +133,7 @@ class Attacks:
             )
         if len(self.found) > 1:
             told.append(f"The strongest of these: {words.TITLES[self.strongest.model]}.")
-        return "\n".join(told)
+        return text_of(told)
 
     def to_spec(self) -> dict[str, Any]:
         """As plain values. Private."""

@@ -8,6 +8,7 @@ from math import inf, prod
 from typing import Any
 
 from ..sensitivity import Sensitivity
+from ..terminal import text_of
 from .sample_error import error_of
 from .strategy import HybridStrategy, columns_text
 
@@ -30,7 +31,7 @@ class HybridPlan:
         return planned_microdata(self.strategy.query.title, self.strategy, False)
 
     def __repr__(self) -> str:
-        return "\n".join(microdata_text(self.to_spec()))
+        return text_of(microdata_text(self.to_spec()))
 
 
 def planned_microdata(name: str, strategy: HybridStrategy, released: bool) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from ..channels.words import percent
 from ..errors import DataError, SpecificationError, unknown
+from ..terminal import text_of
 from .given import given, plain, widest
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Risk:
         told.append(
             f"Marketer (links the whole table): {percent(self.marketer)} of rows linked correctly on average{end}."
         )
-        return "\n".join(told)
+        return text_of(told)
 
     def _figures(self, of: tuple[float, float, float]) -> str:
         highest, average, above = of

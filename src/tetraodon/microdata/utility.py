@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, SpecificationError, Unsupported, unknown
+from ..terminal import text_of
 from .given import given, plain
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Utility:
             )
         if self.trained is not None:
             told.append(self.trained.words())
-        return "\n".join(told)
+        return text_of(told)
 
 
 def utility(

@@ -12,6 +12,7 @@ from ..exact import show
 from ..metrics import Discrete
 from ..plans import number
 from ..sensitivity import Sensitivity
+from ..terminal import text_of
 from .declared import metric_of
 from .losses import realised
 from .strategy import RowStrategy, name_of
@@ -40,7 +41,7 @@ class RowPlan:
         return planned_rows(self.strategy.query.title, self.strategy, False)
 
     def __repr__(self) -> str:
-        return "\n".join(rows_text(self.to_spec()))
+        return text_of(rows_text(self.to_spec()))
 
 
 def planned_rows(name: str, strategy: RowStrategy, released: bool) -> dict[str, Any]:

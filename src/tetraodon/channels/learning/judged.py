@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Unsupported
+from ...terminal import text_of
 
 if TYPE_CHECKING:
     import pandas
@@ -106,7 +107,7 @@ class Judged:
             told += others
         told += [f"Not tried: {why}." for why in self.skipped]
         told.append(PRIVATE)
-        return "\n".join(told)
+        return text_of(told)
 
     def _itself(self) -> str:
         best, most = self.strongest(), self.most_shown()
