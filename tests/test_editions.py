@@ -791,11 +791,70 @@ def test_rows_are_not_chosen_by_what_may_change() -> None:
         policy = td.Policy(domain, td.Within(1, on="age"), presence=presence)
         td.Session(td.Table(rows, domain, **told), policy, epsilon=1)
 
-    for presence, told in (("public", {}), ("public", ids), ("secret", ids)):
+    for presence, told in itertools.product(("public", "secret"), ({}, ids)):
         with pytest.raises(SpecificationError, match=r"where\.age: decides by 'age'"):
             opened(presence, where=age, **told)
-    opened("secret", where=age)  # a record comes or goes with its age, which is an edge
-    for presence in ("public", "secret"):
         with pytest.raises(SpecificationError, match=r"where\.w: decides by secret weights"):
-            opened(presence, where={"w": [1]}, **ids, **weights)
-        opened(presence, where={"w": [1]}, **ids, **weights, weights="public")
+            opened(presence, where={"w": [1]}, **told, **weights)
+        opened(presence, where={"w": [1]}, **told, **weights, weights="public")
+
+
+def test_a_record_that_leaves_the_chosen_rows_with_its_value_loses_on_top_of_the_edge() -> None:
+    """Presence is a secret, so each table alone is priced for records that come and go. But 9 → 8 moves the histogram of everybody
+    along that edge, and takes the whole of 9 out of the table of those who are 9: one and the same change does both."""
+    domain = td.Domain(age=td.Integer(0, 9))
+    policy = td.Policy(domain, td.Within(1), presence="secret")
+    queries = td.Histogram("age"), td.Sum("age")
+    scales = [Fraction(policy.sensitivity(query).value) for query in queries]
+    assert scales == [2, 9]
+
+    def seen(ages: list[int]) -> list[list[Fraction]]:
+        old = td.Table({"age": ages}, domain, where={"age": [9]}).counts("age").dense
+        counts = [int(n) for n in td.Table({"age": ages}, domain).counts("age").dense]
+        total = sum(age * int(n) for age, n in enumerate(old))
+        return [[n / scales[0] for n in counts], [total / scales[1]]]
+
+    moves = zip(itertools.chain(*seen([3, 4, 9])), itertools.chain(*seen([3, 4, 8])), strict=True)
+    truth = sum(abs(a - b) for a, b in moves)
+    together = loss_under(
+        policy, [released(n, policy, q, 1 / s) for n, q, s in zip("ab", queries, scales, strict=True)]
+    )
+    assert together.value == Fraction(3, 2) < truth == 2
+    with pytest.raises(SpecificationError, match=r"where\.age: decides by 'age'"):
+        td.Session(td.Table({"age": [9]}, domain, where={"age": [9]}), policy, epsilon=1)
+    # A ledger that holds such a charge has no price.
+    made = released("a", policy, td.Sum("age"))
+    ledger = opened(policy, 9)
+    with pytest.raises(PolicyError, match="its rows were chosen by 'age'"):
+        ledger.charge(dataclasses.replace(made, cost={**made.cost, "chosen": ["age"]}))
+
+
+def test_another_row_of_a_person_may_be_kept_in_another_edition(tmp_path: Path) -> None:
+    """One row of a person is kept, by a key. The person's second row takes the place of the first next year, and may change in sex
+    where the first changes in age: the person loses both."""
+    domain = td.Domain(age=td.Integer(0, 3), sex=td.Categorical(["f", "m"]))
+    policy = td.Policy(domain, td.AttributeWise(age=td.Full(), sex=td.Full()))
+
+    def table(rows: list[tuple[str, int, int, str]], edition: str) -> td.Table:
+        told = dict(zip(("who", "visit", "age", "sex"), map(list, zip(*rows, strict=True)), strict=True))
+        return td.Table(
+            told, domain, name="t", edition=edition, id="who", max_rows_per_id=1, keep_by="visit", row_counts="public"
+        )  # fmt: skip
+
+    first = ("p", 1, 0, "f")
+    later = next(v for v in range(2, 99) if table([first, ("p", v, 3, "f")], "").counts("age").dense[3])
+    before = [first], [first, ("p", later, 3, "f")]
+    after = [("p", 1, 1, "f")], [("p", 1, 1, "f"), ("p", later, 3, "m")]  # the same rows, each along an edge
+    truth = Fraction(0)
+    for name, edition, *pair in (("age", "2025", before[0], after[0]), ("sex", "2026", before[1], after[1])):
+        one, other = (table(rows, edition).counts(name).dense for rows in pair)
+        truth += Fraction(int(np.abs(one - other).sum())) / policy.sensitivity(td.Histogram(name)).value
+    assert truth == 2
+    for name, edition, rows in (("age", "2025", before[0]), ("sex", "2026", before[1])):
+        session = td.Session(table(rows, edition), policy, epsilon=3, ledger=tmp_path / "t.ledger")
+        session.release(td.Histogram(name), epsilon=1)
+    assert session.ledger.spent == 2
+    session.ledger.declare(td.Policy(domain, td.AttributeWise(age=td.Within(1), sex=td.Full())))
+    assert [account.losses.value for account in session.ledger.accounts] == [2, 2]
+    session.release(td.Histogram("age"), epsilon=1)  # of the same row as the sexes of that edition
+    assert session.ledger.spent == 2

@@ -116,6 +116,18 @@ def reading_of(charge: Charge) -> str:
     return told if isinstance(told, str) else ""
 
 
+def other_rows(charge: Charge) -> bool:
+    """Whether a person may have other rows than a charge saw, also if one was kept: another edition may show these."""
+    told = charge.cost if isinstance(charge.cost, Mapping) else {}
+    return bool(told.get("by_id")) or bool(reading_of(charge))
+
+
+def chosen_by(charge: Charge) -> tuple[str, ...]:
+    """The attributes by whose values rows were chosen before they were counted."""
+    told = charge.cost.get("chosen", ()) if isinstance(charge.cost, Mapping) else ()
+    return tuple(told)
+
+
 def largest(losses: Losses) -> Fraction:
     return max(losses.values(), default=Fraction(0))
 
@@ -136,15 +148,15 @@ def stated_by(charge: Charge) -> Losses:
 def alone(charge: Keyed, policy: Keyed, own: Keyed | None) -> Losses:
     """The loss of one charge under one policy, in the charge's own unit."""
     told: Charge = charge.held
-    if told.policy_hash == policy.key:
-        return stated_by(told)
     try:
+        for name in chosen_by(told):
+            if policy.held.neighbourhood.graph.project([name]).has_edges:
+                raise PolicyError(f"its rows were chosen by {name!r}, which this policy holds secret.")
+        if told.policy_hash == policy.key:
+            return stated_by(told)
         if own is not None and policy.held.neighbourhood.vanishing and not own.held.neighbourhood.vanishing:
             # It stands in the manifest, and answers lie between 0 and it.
             raise PolicyError("the number of records went out with it, which this policy holds secret.")
-        for name in told.cost.get("chosen", ()) if isinstance(told.cost, Mapping) else ():
-            if policy.held.neighbourhood.graph.project([name]).has_edges:
-                raise PolicyError(f"its rows were chosen by {name!r}, which this policy holds secret.")
         if isinstance(told.cost, Mapping) and "terms" in told.cost:
             return _from_rows(charge, policy)
         if own is None:

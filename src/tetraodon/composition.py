@@ -6,8 +6,9 @@ different policies, docs/composition.md). So the account under a policy is the l
 sum of the largest: releases that no single change of a record touches together do not add up.
 
 That holds within one edition of the data. In another edition the same person has another record, whose value changes along
-another edge of the same secret: over editions the joint losses of each add up, secret by secret (docs/composition.md). So they do
-over choices of rows (``where``, ``sql``) among which those of a person compete to be kept: other rows are other records.
+another edge of the same secret: over editions the joint losses of each add up, secret by secret (docs/composition.md). Where a person
+may have several rows, also if one of them is kept, each edition may show another one, which changes in another attribute: the
+largest losses add up. So they do over choices of rows (``where``, ``sql``), which show other rows of the same people.
 """
 
 from __future__ import annotations
@@ -22,7 +23,19 @@ import numpy as np
 
 from .axes import Bools, Ints
 from .chain import canonical
-from .charges import Keyed, Losses, alone, kept_rows, key_of, largest, losses_of, reading_of, stated_by
+from .charges import (
+    Keyed,
+    Losses,
+    alone,
+    chosen_by,
+    kept_rows,
+    key_of,
+    largest,
+    losses_of,
+    other_rows,
+    reading_of,
+    stated_by,
+)  # fmt: skip
 from .constraints import Constraint, constraint_from_spec
 from .contexts import contexts, filtered
 from .entries import Charge
@@ -180,9 +193,13 @@ def loss_under(
     if len(found) == 1:
         return Composed(_told(found[0].by_secret), found[0].rule)
     apart: list[Losses] = []
-    for (name, _), each in zip(tables, found, strict=True):
+    for ((name, _), own), each in zip(tables.items(), found, strict=True):
         # Different rows of a person may change in different attributes.
-        rows = policy.people.max_rows > 1 or sum(other == name for other, _ in tables) > 1
+        rows = (
+            policy.people.max_rows > 1
+            or sum(other == name for other, _ in tables) > 1
+            or any(map(other_rows, own))
+        )
         apart.append(each.by_secret if not rows else {"any": each.value} if each.value else {})
     summed = _summed(apart, np.ones((1, len(found)), dtype=bool))
     return Composed(_told(summed), EDITIONS if found else BY_SECRET)
@@ -215,8 +232,11 @@ def _of_one_table(
 
 def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     """The sums of what the charges state for the one policy that they were all priced under; None where filters could
-    lower them, or where they saw different choices of people's rows, which do not add up secret by secret."""
-    if any(filtered(charge) or reading_of(charge) for charge in charges):
+    lower them, where rows were chosen, or where several tables may show different rows of a person, whose losses do not add
+    up secret by secret."""
+    if any(filtered(charge) or reading_of(charge) or chosen_by(charge) for charge in charges):
+        return None
+    if len({charge.edition for charge in charges}) > 1 and any(map(other_rows, charges)):
         return None
     parts = [_entering(stated_by(charge), charge, unit) for charge in charges]
     return _told(_summed(parts, np.ones((1, len(charges)), dtype=bool)))

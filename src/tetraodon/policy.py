@@ -319,26 +319,22 @@ def check_exempt(policy: Policy, has_ids: bool) -> None:
         )
 
 
-def check_chosen(
-    policy: Policy, where: Mapping[str, Any] | None, ident: str | None = None, weight: str | None = None
-) -> None:
-    """Refuse rows chosen by a value that may change between neighbours. Who is chosen is public; where presence is a secret, a
-    record may come and go with its value, but one of several of a person would make place for another.
+def check_chosen(policy: Policy, where: Mapping[str, Any] | None, weight: str | None = None) -> None:
+    """Refuse rows chosen by a value that may change between neighbours: who is chosen is public. Also where presence is a secret: a
+    record that comes and goes with its value loses on top of what other tables lose along its edge (docs/people.md).
 
     Args:
         where: of the table, by column.
-        ident, weight: columns of ids and weights, where there are some.
+        weight: column of weights, where there is one.
     """
-    alone = policy.presence == "secret" and ident is None
     for name, attribute in policy.domain.items():
         columns = [c for c in attribute.columns(name) if c in (where or ())]
-        if columns and not alone and policy.graph.project([name]).has_edges:
-            instead = "" if ident is not None else ', or declare presence = "secret"'
+        if columns and policy.graph.project([name]).has_edges:
             raise SpecificationError(
                 f"where.{columns[0]}: decides by {name!r}, a secret of this policy, which rows are there at all, and that would be "
-                f"public. Filter in the query (its where is priced){instead}."
+                "public. Filter in the query (its where is priced)."
             )
-    if weight in (where or ()) and policy.people.weights_change and not alone:
+    if weight in (where or ()) and policy.people.weights_change:
         raise SpecificationError(
             f'where.{weight}: decides by secret weights which rows are there at all; declare weights = "public", or leave it out.'
         )

@@ -326,6 +326,7 @@ def choice_of(
 ) -> dict[str, Any]:
     """What a charge says of the rows that were chosen before they were counted; {} where all are read.
 
+    ``by_id``: true where rows of a person are kept up to a bound; in another edition they may be others.
     ``reading``: a digest of the choice, where another one may show other rows of the same people: what rows of a person compete to be
     kept, or a query that says itself what the rows are.
     ``chosen``: the attributes by whose columns rows were chosen, so that who was is public.
@@ -335,7 +336,7 @@ def choice_of(
     {'chosen': ['age']}
     """
     told = conditions_spec(conditions(where))
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {} if id is None else {"by_id": True}
     if sql is not None or (id is not None and told):
         text = json.dumps([dict(told), sql], sort_keys=True, ensure_ascii=False)
         found["reading"] = hashlib.sha256(text.encode()).hexdigest()

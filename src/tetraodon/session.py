@@ -133,7 +133,7 @@ class Session:
         self.table = table
         self.policy = policy = policy.with_people(table.people)
         check_exempt(policy, "id" in table.binding)
-        check_chosen(policy, table.where, table.binding.get("id"), table.binding.get("weight"))
+        check_chosen(policy, table.where, table.binding.get("weight"))
         self.total = total_loss(epsilon, rho)
         if (delta is None) == (self.total.unit == "rho"):
             raise SpecificationError("Session.delta: goes with rho, which needs one; epsilon has none.")

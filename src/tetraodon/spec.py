@@ -138,7 +138,7 @@ def load(path: Path) -> Document:
             )
             check_exempt(policy, outer["data"]["id"] is not None)
         with _in("data"):
-            check_chosen(policy, outer["data"]["where"], outer["data"]["id"], outer["data"]["weight"])
+            check_chosen(policy, outer["data"]["where"], outer["data"]["weight"])
         compared = {name: _compared(policy, name, told) for name, told in outer["compare"].items()}
         requests: list[Request] = []
         presentations: dict[str, Presentation] = {}
