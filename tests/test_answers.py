@@ -269,6 +269,20 @@ def test_special_cells_do_not_count_in_quantiles() -> None:
     assert quantile_positions(prefix, (Fraction(1, 2), Fraction(1)), 2).tolist() == [[0, 1]]
 
 
+def test_quantiles_of_a_group_that_may_be_empty_are_anywhere() -> None:
+    """Nobody is in the south, which is public: no median of it is known, and none is said to be."""
+    domain = td.Domain(age=td.Integer(0, 99), reg=td.Categorical(["n", "s"]))
+    session = td.Session(
+        td.Table({"age": [40] * 200, "reg": ["n"] * 200}, domain), td.Policy(domain, td.Within(5, on="age")), epsilon=9
+    )  # fmt: skip
+    told = session.release(td.Quantiles("age", by="reg"), epsilon=1).to_frame()
+    beside = session.release(td.CDF("age", by="reg", quantiles=[0.5]), epsilon=1, name="beside").quantiles
+    for frame in (told, beside):
+        south, north = frame[frame.reg == "s"], frame[frame.reg == "n"]
+        assert (south.lower == 0).all() and (south.upper == 99).all()
+        assert (north.lower > 0).any() and (north.upper < 99).any()
+
+
 # ---------- C34: noisy values only ----------
 
 

@@ -136,7 +136,7 @@ SETTINGS: list[tuple[str, str, str, str]] = [
     (EPSILON, "epsilon = inf", "releases.ages.epsilon", "a number that is not finite"),
     (EPSILON, "epsilon = 2020-01-01", "releases.ages.epsilon", "got a date or a time"),
     ("epsilon = 1\n", "epsilon = true\n", "budget.epsilon", "expected a number"),
-    ('name = "ages"', 'name = ""', "releases.1.name", "release name ''"),
+    ('name = "ages"', 'name = ""', "releases.1.name", "Release name ''"),
     ('name = "ages"', "name = 5", "releases.1.name", "expected text, got a number"),
     (SOURCE, f"{SOURCE}\nnull = [0]", "data.null", "expected text, got a number"),
     (SOURCE, f"{SOURCE}\nnull = 5", "data.null", "expected a list, got a number"),

@@ -72,6 +72,80 @@ def test_only_one_release_and_the_manifest_keeps_the_other(settings: Settings, r
     assert code == 2 and "Did you mean 'ages'?" in err
 
 
+def test_only_what_was_released_now_is_told_in_full(settings: Settings, run: Run) -> None:
+    path = settings()
+    run("release", path, "--only", "cells")
+    out = run("release", path, "--only", "ages")[1]
+    assert "ages: epsilon 0.5" in out and "cells: " not in out
+    assert "In this folder since before: cells." in out.splitlines()
+
+
+def test_a_folder_of_another_account_is_left_alone(settings: Settings, run: Run) -> None:
+    """A ledger that was moved away: the folder's manifest is the one proof that it was, and what it had spent."""
+    path = settings()
+    folder, ledger = path.parent / "published", path.parent / "people.ledger"
+    assert run("release", path)[0] == 0
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    copy = ledger.read_bytes()
+    ledger.unlink()
+    for arguments in ((), ("--only", "cells"), ("--again",)):
+        code, _, err = run("release", path, *arguments)
+        assert code == 1 and "manifest.json: belongs to another account" in err and "Nothing was spent" in err
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+    assert run("release", path, "--out", path.parent / "elsewhere")[0] == 0
+    ledger.write_bytes(copy)  # an older copy of what wrote the other folder
+    assert run("release", path, "--again", "--only", "cells", "--out", path.parent / "elsewhere")[0] == 1
+    assert run("release", path, "--again", "--only", "cells")[0] == 0
+
+
+def test_files_of_a_format_that_is_left_out_go_with_their_draw(settings: Settings, run: Run) -> None:
+    """A parquet file of the first draw beside the CSV of the second would be two answers of one name; what somebody changed stays."""
+    path = settings(("0.5", "0.25"))
+    folder = path.parent / "published"
+    assert run("release", path)[0] == 0
+    (folder / "cells.parquet").write_bytes(b"mine")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("query =", 'present = { format = ["csv"] }\nquery ='), encoding="utf-8")
+    assert run("release", path, "--again")[0] == 0
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "ages.csv", "cells.csv", "cells.parquet", "manifest.json", "report.html",
+    ]  # fmt: skip
+    assert (folder / "cells.parquet").read_bytes() == b"mine"
+
+
+def test_an_interruption_is_told(settings: Settings) -> None:
+    """Ctrl-C while the data are read: in a process of its own, as Typer ends there without a word."""
+    script = """
+        import sys
+        from tetraodon import cli, counting
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        counting._batches = interrupted
+        cli.main(sys.argv[1:])
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), "release", str(settings())],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.startswith("tetraodon: interrupted. A charge that was made stays made")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_standard_output_is_no_defect_of_ours(settings: Settings) -> None:
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "tetraodon", "plan", str(settings())],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert found.returncode == 1
+    assert found.stderr.startswith(
+        "tetraodon: what was to be printed cannot be written (No space left on device)"
+    )
+
+
 def test_init_writes_a_file_that_plans(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "release.toml"
     assert run("init", "--out", path)[0] == 0
@@ -114,7 +188,7 @@ BAD_SETTINGS = [
     (("integer = [0, 9]", "integer = [9, 0]"), 2, "domain.age.high"),
     (("integer = [0, 9]", "integers = [0, 9]"), 2, "domain.age"),
     (("within = 2", "within = -2"), 2, "secrets.age"),
-    (("name = \"ages\"", "name = \"../ages\""), 2, "release name '../ages'"),
+    (("name = \"ages\"", "name = \"../ages\""), 2, "Release name '../ages'"),
     (("name = \"cells\"", "name = \"ages\""), 2, "two releases have this name"),
     (("[budget]", "[budget"), 2, "not valid TOML"),
     (("epsilon = 1\n", "epsilon = 1\nrho = 1\n"), 2, "budget.rho: beside epsilon"),

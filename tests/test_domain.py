@@ -329,10 +329,12 @@ def test_files_of_codes(tmp_path: Any) -> None:
         found = attribute_from_spec("region", {"categorical": name}, tmp_path)
         assert found == td.Categorical(["p", "q"]) == td.Categorical(tmp_path / name)
     (tmp_path / "wide.csv").write_text("p,q\nr,s\n", "utf-8")
+    (tmp_path / "semicolons.csv").write_text("code;label\np;x\n", "utf-8")
     (tmp_path / "twice.txt").write_text("p\n\nq\np\n", "utf-8")
     (tmp_path / "short.csv").write_text("name,code\na,p\nb\n", "utf-8")
     for name, says in (
         ("wide.csv", ": one code a line, or a CSV file"),
+        ("semicolons.csv", ": one code a line, or a CSV file, with commas"),
         ("none.txt", ": cannot be read"),
         ("twice.txt", ", line 4: this code stands in a line before"),
         ("short.csv", ", line 3: too few fields"),

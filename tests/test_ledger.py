@@ -305,7 +305,7 @@ def test_a_name_is_released_once_an_edition(ledger: Ledger) -> None:
     date = ledger.entries[1].time
     with pytest.raises(AlreadyReleased) as refused:
         ledger.charge(charge())
-    assert f"already released on {date}; nothing spent; --again draws and charges afresh" in str(
+    assert f"already released on {date}; nothing spent; --again (again=True) draws and charges afresh" in str(
         refused.value
     )
     ledger.charge(charge(edition="2026"))

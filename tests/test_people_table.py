@@ -200,7 +200,7 @@ def test_rows_of_many_categories_come_as_they_stand(tmp_path: Path) -> None:
         assert places == (list(range(100, 40_001)) if told else list(range(50_000)))
 
 
-person = st.sampled_from(["a", "b", "", "0", "a:b"])
+person = st.sampled_from(["a", "b", "é", "0", "a:b"])
 row = st.tuples(person, st.integers(0, 120) | st.none(), st.floats(0, 4))
 
 
@@ -269,6 +269,9 @@ def refused(table: Table) -> list[str]:
 BAD_PEOPLE = [
     ({"who": [None, "a"]}, "column 'who' holds a null"),
     ({"who": ["?", "a"]}, "column 'who' holds a null"),
+    ({"who": ["", "a"]}, "column 'who' holds a null, an empty text"),
+    ({"who": ["a", "  "]}, "column 'who' holds a null, an empty text"),
+    ({"who": ["a", b"b"]}, "or what is no text or number"),
     ({"visit": [None, 2]}, "column 'visit' holds a null"),
     ({"visit": [2, 2]}, "two rows of one person, by column 'who', have one key in column 'visit'"),
     ({"visit": ["2", 2]}, "two rows of one person, by column 'who', have one key in column 'visit'"),

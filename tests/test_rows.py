@@ -555,7 +555,7 @@ def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:
     s.release(permanent(tmp_path, "2026"), epsilon=1, name="next year")
     assert s.ledger.spent == 2
     copy = (tmp_path / "people.permanent").read_bytes()
-    s.release(permanent(tmp_path), epsilon=1, name="day 2, again")
+    s.release(permanent(tmp_path), epsilon=1, name="day 2 again")
     assert s.ledger.spent == 2
     (tmp_path / "people.permanent").write_bytes(
         copy

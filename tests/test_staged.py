@@ -519,7 +519,10 @@ def test_without_resume_an_unfinished_release_is_refused(
 ) -> None:
     folder = with_rows(tmp_path)
     stopped(folder, "part-000001.rows")
-    with pytest.raises(AlreadyReleased, match="--resume goes on with what was drawn, --again draws"):
+    with pytest.raises(
+        AlreadyReleased,
+        match=r"--resume \(resume=True\) goes on with what was drawn, --again \(again=True\) draws",
+    ):
         release(folder)
     with pytest.raises(Refused, match=r"--resume \(resume=True\) goes on .* remove the folder first"):
         release(folder, again=True)

@@ -93,9 +93,9 @@ def allow(where: str, entries: tuple[Entry, ...], wanted: Sequence[Charge]) -> N
         before = taken.get((each.name, each.edition))
         if before and not each.again:
             staged = (each.name, each.edition) in unfinished
-            onward = "--resume goes on with what was drawn, " if staged else ""
+            onward = "--resume (resume=True) goes on with what was drawn, " if staged else ""
             raise AlreadyReleased(
-                f"{where}: {called(each)}: {before}; nothing spent; {onward}--again draws and charges afresh."
+                f"{where}: {called(each)}: {before}; nothing spent; {onward}--again (again=True) draws and charges afresh."
             )
         taken[each.name, each.edition] = "asked for twice at once"
     cover(where, entries, wanted)

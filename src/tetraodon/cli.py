@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -32,6 +32,8 @@ app.add_typer(ledger_app, name="ledger")
 
 FileArgument = Annotated[Path, typer.Argument(help="The settings file, release.toml.", show_default=False)]
 AUDIT_DRAWS = 200_000
+INTERRUPTED = 130
+"""What Typer ends with on an interruption, without a word."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
@@ -45,13 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except TetraodonError as error:
         say(text_of([f"tetraodon: {error}"]), file=sys.stderr)
         raise SystemExit(error.exit_code) from None
+    except SystemExit as ended:
+        if ended.code != INTERRUPTED:
+            raise
+        _interrupted()
     except KeyboardInterrupt:
-        say(
-            "tetraodon: interrupted. A charge that was made stays made; see tetraodon ledger show. Staged rows go on with "
-            "tetraodon release --resume.",
-            file=sys.stderr,
-        )
-        raise SystemExit(1) from None
+        _interrupted()
     except Exception as error:
         where = error.__traceback__
         while where is not None and where.tb_next is not None:
@@ -67,6 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             file=sys.stderr,
         )
         raise SystemExit(1) from None
+
+
+def _interrupted() -> NoReturn:
+    say(
+        "tetraodon: interrupted. A charge that was made stays made; see tetraodon ledger show. Staged rows go on with "
+        "tetraodon release --resume.",
+        file=sys.stderr,
+    )
+    raise SystemExit(1) from None
 
 
 @contextmanager
@@ -272,8 +282,10 @@ def release(
         _print_json(told)
         return
     from .planning import release_text
+    from .requests import chosen
 
-    say(release_text(told, folder))
+    made = [each.name for each in chosen(document.requests, [] if resume else only or [])]
+    say(release_text(told, folder, made))
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import postgres
-from .attributes import Categorical, Numeric, Point
+from .attributes import Categorical, Integer, Numeric, Point
 from .cellular import Cells
 from .domain import Domain
 from .engine import encoded
@@ -17,6 +17,7 @@ from .errors import DataError, EngineError
 from .files import Source, sealed
 from .number_cells import SMALL
 from .readable import kind_of
+from .reading import FOREIGN
 
 DENSE = 10**7
 BATCH = 1_000_000
@@ -195,7 +196,7 @@ def streamed(
                 refused = batch.column("code").null_count > 0
                 cells = None if refused else _inside(source.where, domain, batch.column("code").to_numpy())
             ids = None if who is None else batch.column("id")
-            unnamed = ids is not None and ids.null_count > 0
+            unnamed = ids is not None and _some_blank(ids)
             if refused or unnamed:
                 break
             none = False
@@ -204,7 +205,8 @@ def streamed(
         raise refusal(source, domain, null)
     if unnamed:
         raise DataError(
-            f"{source.where}: column {ident!r} holds a null; every row needs the id of its person."
+            f"{source.where}: column {ident!r} holds a null, an empty text, or what is no text or number; every row needs the id of its "
+            "person."
         )
     if none:  # columns have types all the same
         import pyarrow as pa
@@ -332,6 +334,17 @@ def check_ids(source: Source, ident: str) -> None:
         )
 
 
+def _some_blank(ids: Any) -> bool:
+    """Whether an Arrow column of ids, as texts, holds a null, a blank, or what no text was made of."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if ids.null_count:
+        return True
+    told = pc.utf8_trim_whitespace(ids)
+    return bool(pc.any(pc.is_in(told, value_set=pa.array(["", FOREIGN], told.type))).as_py())
+
+
 def _columns(source: Source, domain: Domain) -> list[str]:
     return [f"c{source.columns.index(c)}" for name, a in domain.items() for c in a.columns(name)]
 
@@ -373,13 +386,16 @@ def refusal(source: Source, domain: Domain, null: Sequence[str]) -> DataError | 
                     break
     else:  # a file that says it has no nulls, and has some
         return _beyond(source.where)
-    fix = "declare missing='secret' or missing='public'"
+    kind = "values as they are listed"
+    fix = "correct it, or declare missing='secret' or missing='public'"
+    if not isinstance(attribute, Categorical):
+        kind = f"{'whole ' if isinstance(attribute, Integer) else ''}numbers, with a point and no comma"
     if isinstance(attribute, Categorical) and attribute.other is None:
         fix += ", or other= for values that are not listed"
     named = " or ".join(map(repr, attribute.columns(name)))
     return DataError(
         f"{source.where}: column {named} holds a value that is null or outside what attribute "
-        f"{name!r} declares, which with missing='refuse' does not exist: {fix}."
+        f"{name!r} declares ({kind}), which with missing='refuse' does not exist: {fix}."
     )
 
 

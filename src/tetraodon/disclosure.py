@@ -42,7 +42,7 @@ def _exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | Hybr
     bins = resolved.query.to_spec().get("bins", {})
     groups = every([g.name for g in resolved.groups], bins)
     along = {n: b for n, b in bins.items() if resolved.axis is not None and n == resolved.axis.name}
-    tail = filter_text(resolved.query) + (f" for every {groups}" if groups else "") + bins_text(along)
+    tail = filter_text(resolved.query) + (f" for every {groups}" if groups else "")
     lines = []
     for part in strategy.parts:
         if not part.exact.any():
@@ -53,7 +53,7 @@ def _exact_rows(strategy: Strategy | MarginalStrategy | Way | RowStrategy | Hybr
                 [] if is_public else [f"the number of records{tail}"]
             )  # without groups it is public anyway
         else:
-            lines.append(_what(resolved, strategy, part) + tail)
+            lines.append(_what(resolved, strategy, part) + tail + bins_text(along))
     if strategy.blocks is not None:
         lines.append(_of_blocks(resolved, strategy.blocks))
     return list(dict.fromkeys(lines))

@@ -33,7 +33,8 @@ def unprotected_line(graph: Graph, hood: Neighbourhood) -> str:
         return "NOT protected: nothing that is declared; every attribute has secrets."
     told = "every attribute" if len(names) == len(graph.domain) else ", ".join(names)
     if hood.vanishing or hood.graph is not graph:
-        return f"NOT protected: {told}. Of somebody who is known to be there, with their rows, it may be told apart."
+        what = "they" if len(names) > 1 else "it"
+        return f"NOT protected: {told}. Of somebody who is known to be there, with their rows, {what} may be told apart."
     if len(names) == len(graph.domain):
         return "NOT protected: every attribute. This policy keeps nothing secret."
     whose = "Its" if len(names) == 1 else "Their"

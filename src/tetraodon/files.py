@@ -96,7 +96,7 @@ def sealed(where: str, stage: str, action: Callable[..., T], *args: object) -> T
     except Exception as error:
         failure = _lacking(where, error) or EngineError(
             f"{where}: {stage} failed ({type(error).__name__}). The engine's own message is withheld because it may "
-            f"quote rows.{_hint(where)}"
+            f"quote rows.{' Check that it may be read.' if isinstance(error, OSError) else _hint(where)}"
         )
     failure.__cause__ = failure.__context__ = None
     raise failure

@@ -169,6 +169,8 @@ def quantiles_of(
     least = np.minimum.accumulate(low[:, n - 1 :: -1], axis=1)[:, ::-1]
     first = np.minimum(_below(most, low[:, n], levels, 1 - 1e-12), best)
     last = np.maximum(_below(least, high[:, n], levels, 1 + 1e-12) - 1, best)
+    unsure = low[:, n] < 1  # the group may be empty: nothing is known but the declared range
+    first[unsure], last[unsure] = 0, n - 1
     columns = combinations(labels, len(levels))
     columns["level"] = np.tile([float(q) for q in levels], len(prefix))
     named = texts(axis)

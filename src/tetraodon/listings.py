@@ -25,9 +25,9 @@ def codes(path: Path) -> list[str]:
     rows = _lines(path, "values")
     if rows and "code" in rows[0][1]:
         rows = columns_of(path, ["code"], "values")
-    elif any(len(row) != 1 for _, row in rows):
+    elif any(len(row) != 1 for _, row in rows) or (rows and "code" in rows[0][1][0].split(";")):
         raise SpecificationError(
-            f"values: {called(path)}: one code a line, or a CSV file with a column named 'code'."
+            f"values: {called(path)}: one code a line, or a CSV file, with commas between fields, with a column named 'code'."
         )
     seen: set[str] = set()
     for line, (code,) in rows:
@@ -59,7 +59,7 @@ def columns_of(path: Path, names: Sequence[str], where: str) -> Lines:
     header = rows[0][1] if rows else []
     if any(header.count(name) != 1 for name in names):
         raise SpecificationError(
-            f"{where}: {called(path)}: its first line names each of the columns {', '.join(map(repr, names))} once."
+            f"{where}: {called(path)}: its first line names each of the columns {', '.join(map(repr, names))} once, with commas between."
         )
     at = [header.index(name) for name in names]
     for line, row in rows[1:]:

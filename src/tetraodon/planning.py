@@ -28,7 +28,7 @@ from .microdata.strategy import HybridStrategy
 from .plans import Priced, describe_workload, name_of, number, unit_of
 from .presentation import Presentation
 from .pricing import notes
-from .publish import beside_query, prepare, publish
+from .publish import beside_query, check_account, prepare, publish
 from .queries import Quantiles
 from .release import Release
 from .requests import chosen
@@ -218,6 +218,7 @@ def published(
     others = traded(document.policy, document.compared, priced)
     audits = {} if audit_draws is None else confirmed(document.policy, priced, audit_draws)
     session = opened()
+    check_account(folder, session.ledger, " Nothing was spent.")
     made = session.release_all(requests, priced)
     releases = [replace(r, traded=others.get(r.name)) if isinstance(r, Release) else r for r in made]
     told = [(r, shown[r.name]) for r in releases]
@@ -258,11 +259,17 @@ def published_rows(priced: PricedRequest) -> int:
     return resolved.n_groups * each
 
 
-def release_text(told: Mapping[str, Any], folder: Path) -> str:
-    """A manifest in a few lines."""
+def release_text(told: Mapping[str, Any], folder: Path, made: Sequence[str]) -> str:
+    """A manifest in a few lines.
+
+    Args:
+        made: names of what was released just now; of the others in the folder no more than their names are told.
+    """
     budget = told["budget"]
     lines = [told["policy"]["headline"]]
     for release in told["releases"]:
+        if release["name"] not in made:
+            continue
         if release.get("kind") == "rows":
             lines += released_rows_text(release)
             continue
@@ -277,6 +284,8 @@ def release_text(told: Mapping[str, Any], folder: Path) -> str:
         files = ", ".join(f["path"] for f in release["files"].values())
         unit, paid = release["spent"]["unit"], release["spent"]["amount"]
         lines.append(f"{release['name']}: {unit} {paid},{wide} (95 %), {release['mechanism_name']} → {files}")
+    before = [release["name"] for release in told["releases"] if release["name"] not in made]
+    lines += [f"In this folder since before: {', '.join(before)}."] if before else []
     account = "in memory" if budget["ledger"] is None else budget["ledger"]
     there = f" in edition {told['data']['edition']!r}" if budget["renews"] else ""
     lines.append(

@@ -39,6 +39,8 @@ from .staged import clear, files_of, sync, told_by, workplace
 if TYPE_CHECKING:
     import pyarrow
 
+    from .ledger import Ledger
+
 
 REPORT = "report.html"
 QUANTILES = "quantiles"
@@ -53,7 +55,8 @@ def file_name(name: str) -> str:
         SpecificationError: path separators, a leading dot, control characters, or too long.
     """
     if (
-        NAME.match(name) is None
+        not isinstance(name, str)
+        or NAME.match(name) is None
         or len(name.encode()) > 200
         or name.endswith((" ", "."))
         or name.lower() in ("manifest", "report")
@@ -61,7 +64,7 @@ def file_name(name: str) -> str:
         or name.lower().endswith(f".{QUANTILES}")
     ):
         raise SpecificationError(
-            f"release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, not 'manifest' or 'report', and not "
+            f"Release name {name!r}: letters, digits, blanks and _ . + = - only, at most 100, not 'manifest' or 'report', and not "
             "ending in '.groups' or '.quantiles'."
         )
     return name
@@ -149,6 +152,25 @@ def _listed(folder: Path) -> set[str]:
     return {MANIFEST, *files_of(told)} if told else set()
 
 
+def check_account(folder: Path, ledger: Ledger, then: str = "") -> None:
+    """Refuse a folder whose manifest tells of another account: it is the one proof of what that account has spent.
+
+    Args:
+        then: what became of the budget, in words.
+
+    Raises:
+        OutputError: names the manifest.
+    """
+    budget = _manifest(folder).get("budget")
+    if not isinstance(budget, Mapping) or budget.get("ledger") is None or "head" not in budget:
+        return  # none, or of an account that was forgotten when its run ended
+    if budget["head"] not in {entry.hash for entry in ledger.entries}:
+        raise OutputError(
+            f"{folder / MANIFEST}: belongs to another account than {ledger}, or to a later copy of it, whose only evidence it may be. "
+            f"Find that ledger, or choose another folder.{then}"
+        )
+
+
 LOST = "the other answers are lost, and only --again (again=True) draws new ones."
 KEPT = "rows that are staged are kept, and --resume (resume=True) publishes them; other answers of this run are lost."
 
@@ -216,6 +238,7 @@ def publish(
         rows.draw()
     endings = {release.name: [*how.format, *extra_files(release, how)] for release, how in wanted}
     check_targets(folder, endings)
+    check_account(folder, context["ledger"])
     ledger, digests = context["ledger"], dict[int, dict[str, str]]()
     with staging(folder, KEPT if staged else LOST) as stage:
         entries = []
@@ -242,6 +265,7 @@ def publish(
                 entries[-1][AUDIT] = dict(audits[release.name])
             digests[release.charge] = {f["path"]: f["sha256"] for f in entries[-1]["files"].values()}
         manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
+        replaced = _replaced(folder, entries, files_of(manifest))
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")
         for release, _ in wanted:
@@ -249,6 +273,9 @@ def publish(
                 check_unpublished(release.name, release.charge, ledger.entries)
     for row, told in digests.items():
         ledger.published(row, told)
+    for path in replaced:
+        with contextlib.suppress(OSError):
+            path.unlink()
     for rows in staged:
         rows.finish()
     if report:
@@ -313,6 +340,19 @@ def _earlier(
             continue
         if kept:
             found.append(entry)
+    return found
+
+
+def _replaced(folder: Path, entries: Sequence[Mapping[str, Any]], kept: Iterable[str]) -> list[Path]:
+    """Files of earlier draws of these releases, as they were published, that no new file takes the place of: other formats."""
+    names, stay, found = {entry["name"] for entry in entries}, set(kept), list[Path]()
+    for entry in _manifest(folder).get("releases", ()):
+        if not isinstance(entry, Mapping) or entry.get("name") not in names:
+            continue
+        for name, digest in files_of({"releases": [entry]}).items():
+            with contextlib.suppress(OSError):
+                if name not in stay and not (folder / name).is_symlink() and sha256(folder / name) == digest:
+                    found.append(folder / name)
     return found
 
 

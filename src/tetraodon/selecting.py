@@ -34,7 +34,7 @@ from .number_cells import as_number, is_between
 from .people import Weight
 from .phrases import between
 from .readable import check_readable
-from .reading import listed, table, under
+from .reading import FOREIGN, listed, table, under
 
 NO_ID, NO_KEY, SAME_KEY, BAD_WEIGHT = range(4)
 
@@ -240,7 +240,7 @@ def selected(source: Source, selection: Selection, *, is_placed: bool = False) -
 def _flaws(where: str, selection: Selection) -> tuple[str, ...]:
     id, key, weight = selection.person, selection.key, selection.weight
     return (
-        f"{where}: column {id!r} holds a null; every row needs the id of its person.",
+        f"{where}: column {id!r} holds a null, an empty text, or what is no text or number; every row needs the id of its person.",
         f"{where}: column {key!r} holds a null; every row needs a key by which rows of a person are kept.",
         f"{where}: two rows of one person, by column {id!r}, have one key in column {key!r}, so which of them is kept would depend "
         "on their order; name a column in keep_by that tells a person's rows apart.",
@@ -287,7 +287,7 @@ def _bounded(source: Source, selection: Selection, rows: Any, wrong: Sequence[tu
 
     assert selection.person is not None
     rows = rows.mutate(person=column(selection.person).cast("string"))
-    found = [(rows.person.isnull(), NO_ID), *wrong]
+    found = [(rows.person.isnull() | rows.person.strip().isin(["", FOREIGN]), NO_ID), *wrong]
     if selection.key is None:
         # Any row may be kept, and the price says so. All columns order them, so that every reading of the same attributes keeps
         # the same rows, or equal ones.

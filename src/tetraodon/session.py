@@ -34,6 +34,7 @@ from .parallel import Part, parts
 from .plans import Plan, Priced
 from .policy import Policy, check_chosen, check_exempt, digest
 from .pricing import candidates, most_counted, notes
+from .publish import file_name
 from .queries import Query
 from .release import Release, published_exactly
 from .requests import (
@@ -226,6 +227,8 @@ class Session:
                 f'release.query: a query such as td.CDF("age"), not {type(query).__name__}.'
             )
         chosen = None if mechanism == "auto" else mechanism_from_spec(mechanism)
+        if name is not None:
+            file_name(name)
         if isinstance(query, Hybrid):
             check_unproved(guarantee, epsilon is not None or rho is not None)
         free = guarantee == "measured" and epsilon is None and rho is None

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from .errors import OutputError
+
 # Control characters but the tab and the line feed, lone surrogates, and marks that reorder or hide what surrounds them.
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\ufffe\uffff]"
@@ -38,8 +40,20 @@ def text_of(lines: Iterable[str]) -> str:
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print to standard output, or to another stream."""
-    print(harmless(text), file=sys.stdout if file is None else file)
+    """Print to standard output, or to another stream.
+
+    Raises:
+        OutputError: it takes no more, as on a full disk. A reader who went away is left to the caller.
+    """
+    stream = sys.stdout if file is None else file
+    try:
+        print(harmless(text), file=stream, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"what was to be printed cannot be written ({error.strerror}); what was done before stays done."
+        ) from None
 
 
 def json_text(value: Any) -> str:

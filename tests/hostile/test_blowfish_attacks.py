@@ -106,10 +106,8 @@ def test_c23_every_position_is_noised_and_lengths_are_declared() -> None:
     for rows in ([0], [0, 1, 2, 3, 4, 5] * 9):
         held = session(td.Policy(X, td.Full()), {"x": rows}, rho=2, delta="1e-6")
         for query in (td.Histogram("x"), td.CDF("x")):
-            for row in held.plan(query, rho="1/2"):
-                made = held.release(
-                    query, rho="1/1000", mechanism=row.mechanism, name=repr(row.mechanism) + query.word
-                )
+            for at, row in enumerate(held.plan(query, rho="1/2")):
+                made = held.release(query, rho="1/1000", mechanism=row.mechanism, name=f"{query.word} {at}")
                 assert len(made.values) == 6
     loud = held.plan(td.Histogram("x"), rho="1/2")[0].strategy
     assert sum(n for _, n in loud.draws) >= 5  # at most the public total goes without
@@ -121,8 +119,8 @@ def test_c24_clusters_start_from_the_domain_and_nothing_else_of_the_rows_is_kept
     rng = np.random.default_rng(5)
     held = session(policy, {"a": rng.integers(0, 16, 60), "b": rng.integers(0, 16, 60)}, epsilon=50)
     query = td.KMeans("a", "b", k=3)
-    for row in held.plan(query, epsilon=1):
-        made = held.release(query, epsilon=1, mechanism=row.mechanism, name=str(row.mechanism.to_spec()))
+    for at, row in enumerate(held.plan(query, epsilon=1)):
+        made = held.release(query, epsilon=1, mechanism=row.mechanism, name=f"clusters {at}")
         told = {n.strip("_") for n in dir(made)} | {n.strip("_") for n in dir(made.answers)}
         assert not told & {"labels", "inertia", "n_iter", "objective", "points"}
         frame = made.to_arrow().to_pydict()

@@ -153,7 +153,7 @@ def test_c37_names_that_are_one_file_to_some_disks_are_refused_before_a_charge(
     """Letter case, and letters that are composed of two, which no name has: the second would replace the first."""
     path = settings(('name = "cells"', f'name = "{names[0]}"'), ('name = "ages"', f'name = "{names[1]}"'))
     code, _, err = run("release", path)
-    assert code == expected and ("one file on some disks" if expected == 1 else "release name") in err
+    assert code == expected and ("one file on some disks" if expected == 1 else "Release name") in err
     assert not (path.parent / "people.ledger").exists() and not (path.parent / "published").exists()
 
 
