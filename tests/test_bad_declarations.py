@@ -261,6 +261,43 @@ def test_calls(call: str) -> None:
         make()
 
 
+LINE = td.Domain(x=td.Integer(0, 4))
+SMALL = td.Policy(LINE, td.Within(1))
+EVEN = td.channels.randomised_response(LINE, 1)
+JOINT = [[3, 1, 0, 0, 0], [0, 0, 0, 1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: td.channels.randomised_response(3, 1), "randomised_response.domain: a td.Domain, not a number"),
+        (lambda: td.channels.exponential(SMALL, 1, 1), "domain: a td.Domain, not Policy"),
+        (lambda: td.channels.tight_constraints(None, 1, 1), "domain: a td.Domain, not nothing"),
+        (lambda: td.channels.planar_geometric(3, 1, 1), "domain: a td.Domain, not a number"),
+        (lambda: td.channels.planar_laplace("x", 1, 1), "domain: a td.Domain, not text"),
+        (lambda: td.channels.least_leaking(JOINT, distortion=1, domain=3), "domain: a td.Domain, not a number"),
+        (lambda: td.channels.least_leaking(JOINT, distortion=1, domain=LINE, outputs=3), "outputs: a td.Domain"),
+        (lambda: td.channels.curve(JOINT, distortions=3, domain=LINE), "curve.distortions: a list"),
+        (lambda: td.channels.privic(3, domain=LINE, epsilon=1, epsilon_per=1, rounds=1), "privic.collect: a function"),
+        (lambda: EVEN.then(3), "channel.then: a channel, not a number"),
+        (lambda: td.audit(3, SMALL, epsilon=1), "audit.query: a query such as"),
+        (lambda: td.audit(SMALL, td.CDF("x"), epsilon=1), "audit.query: a query such as"),
+        (lambda: td.audit(td.CDF("x"), LINE, epsilon=1), "audit.policy: a td.Policy, not "),
+        (lambda: td.Session(td.Table({"x": [1]}, LINE), SMALL, 1).release_all([td.CDF("x")]), "release_all.requests: "),
+        (lambda: td.Session(td.Table({"x": [1]}, LINE), SMALL, 1).release_all(3), "release_all.requests: a list"),
+        (lambda: td.Session(td.Table({"x": [1]}, LINE), SMALL, 1).release(td.CDF("x"), 1).save("o", present=3), "present: a table"),
+        (lambda: td.Session(td.Table({"x": [1]}, LINE), SMALL, 1).release(td.CDF("x"), 1, name="../o"), "Release name '../o'"),
+        (lambda: td.Session(td.Table({"x": [1]}, LINE), SMALL, 1).release(td.CDF("x"), 1, name=3), "Release name 3"),
+        (lambda: td.leakage.fano_bound("x", 5), "entropy: "),
+        (lambda: SMALL.explain(epsilon=1, rho=1), "explain: epsilon or rho, one of them"),
+    ],
+)  # fmt: skip
+def test_arguments_of_another_kind_are_named(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        call()
+    assert says in str(caught.value)
+
+
 def test_what_is_right_is_still_read() -> None:
     values = td.Categorical(np.array(["f", "m"])).values
     assert values == td.Categorical(c for c in "fm").values == td.Categorical({"f": 1, "m": 2}.keys()).values

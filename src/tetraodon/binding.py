@@ -9,7 +9,7 @@ import numpy as np
 from .attributes import Attribute, Point
 from .axes import MAX_ARRAY, MAX_PAIRS, Axis, Ints
 from .balls import Ball, ball
-from .domain import Domain
+from .domain import Domain, a_domain
 from .errors import SpecificationError, Unsupported
 from .graphs import LISTABLE, Graph, _canonical
 from .lattice import Blocks, Lattice
@@ -40,7 +40,7 @@ def bind(secrets: Secrets, domain: Domain) -> Graph:
     >>> bind(Within(2), Domain(age=Integer(0, 9))).distance(0, 9)
     5
     """
-    names = domain.names
+    names = a_domain(domain, "domain").names
     if isinstance(secrets, Full):
         return Graph(domain, "strong", tuple(attribute_axis(secrets, domain[n], n) for n in names))
     if isinstance(secrets, Nothing):

@@ -243,3 +243,17 @@ class Domain(Mapping[str, Attribute]):
         if not isinstance(spec, Mapping):
             raise SpecificationError("domain: a table of attributes.")
         return Domain({name: attribute_from_spec(name, s, folder) for name, s in spec.items()})
+
+
+def a_domain(value: object, where: str) -> Domain:
+    """A domain that a caller gave.
+
+    Raises:
+        SpecificationError: it is something else, which is named in kind.
+
+    >>> a_domain(Domain(age=Integer(0, 9)), "domain").size
+    10
+    """
+    if not isinstance(value, Domain):
+        raise SpecificationError(f"{where}: a td.Domain, not {kind_of(value)}.")
+    return value

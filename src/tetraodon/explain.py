@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .attributes import Attribute, Numeric, Point
 from .axes import Axis
 from .domain import Domain
-from .errors import Unsupported
+from .errors import SpecificationError, Unsupported
 from .exact import exact, positive, show
 from .explain_people import exempt_lines, exempt_text, known_lines, people_lines
 from .graphs import AttributeSecrets, AttributeWise, Edges, Full, Graph, Nothing, Partition, Secrets, Within
@@ -52,6 +52,8 @@ def headline(policy: Policy) -> str:
 
 def explanation(policy: Policy, epsilon: Any, rho: Any = None) -> list[str]:
     """Lines for ``Policy.explain``, most important first."""
+    if epsilon is not None and rho is not None:
+        raise SpecificationError("explain: epsilon or rho, one of them.")
     graph, hood = policy.graph, policy.neighbourhood
     lines = [headline(policy)]
     lines += exempt_lines(policy.exempt, bool(policy.known))

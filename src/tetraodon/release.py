@@ -28,6 +28,7 @@ from .plans import Priced, finite, in_unit, name_of, number, unit_of
 from .presentation import Presentation, presentation_from_spec
 from .presenting import Presented, frame, presented
 from .queries import Query, query_from_spec
+from .reading import table
 from .sensitivity import Sensitivity
 
 if TYPE_CHECKING:
@@ -291,7 +292,8 @@ class Release:
         """
         from .publish import publish
 
-        how = presentation_from_spec({"format": tuple(formats), **(present or {})})
+        told = {} if present is None else table(present, "present", "a table such as { round_to = 10 }")
+        how = presentation_from_spec({"format": tuple(formats), **told})
         return publish(Path(folder), [(self, how)], self.context)
 
     def __repr__(self) -> str:

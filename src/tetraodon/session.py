@@ -36,6 +36,7 @@ from .policy import Policy, check_chosen, check_exempt, digest
 from .pricing import candidates, most_counted, notes
 from .publish import file_name
 from .queries import Query
+from .reading import kind_of, listed
 from .release import Release, published_exactly
 from .requests import (
     PricedRequest,
@@ -258,6 +259,12 @@ class Session:
         Args:
             priced: what ``price_all`` said for these requests under this policy, if it was asked already.
         """
+        requests = listed(requests, "release_all.requests", "a list of td.Request")
+        for one in requests:
+            if not isinstance(one, Request):
+                raise SpecificationError(
+                    f"release_all.requests: tetraodon.requests.Request, a query with its loss and name, not {kind_of(one)}."
+                )
         priced = price_all(self.policy, requests) if priced is None else priced
         if [(p.request, p.policy_hash) for p in priced] != [(r, self.policy.hash) for r in requests]:
             raise SpecificationError("release_all.priced: made for other requests or another policy.")

@@ -15,10 +15,11 @@ from ..errors import SpecificationError, Unsupported
 from ..exact import Number, exact, show
 from ..loss import Loss
 from ..mechanisms import Mechanism
-from ..microdata.strategy import HybridStrategy
+from ..microdata.strategy import HybridStrategy, asked_for
 from ..plans import name_of, number
 from ..policy import Policy
 from ..queries import Query
+from ..reading import kind_of
 from ..requests import Request, one_loss, price_all
 from ..rows.strategy import RowStrategy
 from . import answering, bounds, losses, rowing
@@ -154,6 +155,11 @@ def audit(
     >>> found.exact, found.is_contradicted, found.guarantee
     (Fraction(1, 1), False, 'measured')
     """
+    query = asked_for(query)
+    if not isinstance(query, Query):
+        raise SpecificationError(f'audit.query: a query such as td.CDF("age"), not {kind_of(query)}.')
+    if not isinstance(policy, Policy):
+        raise SpecificationError(f"audit.policy: a td.Policy, not {kind_of(policy)}.")
     chosen = None if mechanism == "auto" else mechanism
     request = Request(query, one_loss(epsilon, rho, "audit"), query.title, chosen)  # type: ignore[arg-type]
     [priced] = price_all(policy, [request])

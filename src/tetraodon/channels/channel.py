@@ -18,6 +18,7 @@ from ..domain import Domain
 from ..errors import SpecificationError, Unsupported
 from ..exact import Number, show
 from ..graphs import Graph
+from ..reading import kind_of
 from ..secrets import Secrets
 from .bounds import stretch
 from .certificate import Certificate
@@ -261,6 +262,8 @@ class Channel:
 
     def then(self, other: Channel) -> Channel:
         """This channel followed by another one on its outputs; never worse protected than this one alone."""
+        if not isinstance(other, Channel):
+            raise SpecificationError(f"channel.then: a channel, not {kind_of(other)}.")
         if other.domain != self.outputs:
             raise SpecificationError(
                 "channel.then: the second channel's values are not the outputs of the first."

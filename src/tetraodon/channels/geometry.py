@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..attributes import Attribute, Categorical, Integer, Point
 from ..axes import Bools, Ints
-from ..domain import Domain
+from ..domain import Domain, a_domain
 from ..errors import SpecificationError, Unsupported
 from ..lengths import LENGTHS, RADIUS
 from ..metrics import L1, L2, Discrete, Haversine, Metric
@@ -39,6 +39,9 @@ class Geometry:
     """
 
     domain: Domain
+
+    def __post_init__(self) -> None:
+        a_domain(self.domain, "domain")
 
     @cached_property
     def ordinary(self) -> Bools:

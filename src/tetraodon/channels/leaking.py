@@ -25,6 +25,7 @@ from ..errors import SpecificationError, Unsupported
 from ..exact import Number, positive
 from ..graphs import Graph
 from ..metrics import Metric
+from ..reading import listed
 from ..secrets import Secrets
 from ..threads import one_thread
 from .bounds import Bounds, bounds_of
@@ -155,7 +156,8 @@ def curve(
     >>> [round(point.leakage, 2) for point in points]
     [0.33, 0.1, 0.0]
     """
-    if not len(distortions):
+    distortions = listed(distortions, "curve.distortions", "a list of distortions")
+    if not distortions:
         raise SpecificationError("curve.distortions: at least one, given by name: distortions=[…].")
     tasks = [Task.of(joint, metric, domain, outputs, told) for told in distortions]
     order = sorted(range(len(tasks)), key=lambda i: tasks[i].problem.budget)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..domain import Domain
+from ..domain import Domain, a_domain
 from ..errors import SpecificationError
 from ..exact import Number
 from ..lengths import measured
@@ -41,8 +41,8 @@ class Task:
     def of(
         cls, joint: object, metric: object, domain: Domain | None, outputs: Domain | None, distortion: Number
     ) -> Task:
-        values = _values(joint, metric) if domain is None else domain
-        out = values if outputs is None else outputs
+        values = _values(joint, metric) if domain is None else a_domain(domain, "domain")
+        out = values if outputs is None else a_domain(outputs, "outputs")
         whole = joint_of(joint, values.size)
         budget = float(measured(distortion, unit_of(metric, values), "distortion"))
         rows, kept = np.flatnonzero(whole.sum(0) > 0), np.flatnonzero(whole.sum(1) > 0)

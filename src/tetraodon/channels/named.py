@@ -16,7 +16,7 @@ import numpy as np
 
 from ..attributes import Attribute, Numeric, Point
 from ..binding import bind
-from ..domain import Domain
+from ..domain import Domain, a_domain
 from ..errors import SpecificationError, Unsupported
 from ..exact import Number, positive, show
 from ..graphs import Graph
@@ -321,7 +321,7 @@ def _one_of(where: str, epsilon_per: Number | None, secrets: Secrets | None) -> 
 
 
 def _small(domain: Domain, where: str) -> None:
-    if domain.size**2 > MAX_ENTRIES:
+    if a_domain(domain, f"{where}.domain").size ** 2 > MAX_ENTRIES:
         raise Unsupported(
             f"{where}: a table of rows, for up to 4,096 cells; declare coarser ones, or use planar_geometric."
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..domain import Domain
+from ..domain import Domain, a_domain
 from ..errors import SpecificationError
 from .geometry import Floats
 
@@ -73,7 +73,7 @@ def prior_of(prior: object, domain: Domain, where: str = "prior") -> Floats:
     if _is_release(prior):
         prior = _released(prior, domain, where)
     told = _numbers(prior, where)
-    if told.size != domain.size:
+    if told.size != a_domain(domain, "domain").size:
         raise SpecificationError(f"{where}: {domain.size} numbers, one for each cell, not {told.size}.")
     return _normalised(told.reshape(-1), where)
 

@@ -23,6 +23,7 @@ from ..domain import Domain
 from ..errors import SpecificationError, Unsupported
 from ..exact import Number, positive
 from ..metrics import Metric
+from ..reading import kind_of
 from .channel import Asked, Channel
 from .geometry import Floats, distances
 from .likelihood import Rows, likeliest
@@ -125,6 +126,8 @@ def privic(
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise SpecificationError("privic.rounds: a whole number of at least 1.")
+    if not callable(collect):
+        raise SpecificationError(f"privic.collect: a function of a channel, not {kind_of(collect)}.")
     amount, law = positive(epsilon, "epsilon"), prior_of(prior, domain)
     whence = source_of(source, prior)
     known = None if truth is None else prior_of(truth, domain, "truth")

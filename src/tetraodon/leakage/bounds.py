@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 
 from ..errors import SpecificationError
+from ..reading import kind_of
 from .measures import bayes_error, conditional_entropy
 from .tables import TOLERANCE, joint_table
 
@@ -32,7 +33,7 @@ def _secrets(secrets: object) -> int:
 
 
 def _entropy(entropy: float, most: float) -> float:
-    if not 0 <= entropy <= most + TOLERANCE:  # NaN too
+    if not kind_of(entropy).startswith("a number") or not 0 <= entropy <= most + TOLERANCE:
         raise SpecificationError(
             "entropy: H(X | Z) in bits, from 0 to log₂ of the number of secrets; natural logarithms are divided by ln 2."
         )
@@ -40,7 +41,7 @@ def _entropy(entropy: float, most: float) -> float:
 
 
 def _error(error: float, most: float) -> float:
-    if not 0 <= error <= most + TOLERANCE:
+    if not kind_of(error).startswith("a number") or not 0 <= error <= most + TOLERANCE:
         raise SpecificationError(
             "error: a Bayes error, from 0 to 1 − 1/n of n secrets; more than that is no best guess."
         )
