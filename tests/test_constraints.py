@@ -144,7 +144,7 @@ def test_a_file_of_answers_that_is_not_there_is_named_briefly(tmp_path: Path) ->
         (lambda: constraint_from_spec({"where": {"sex": ["f"]}, "answers": 1}), "where: no key 'answers'.*Did you mean 'answer'"),
         (lambda: constraint_from_spec({"marginal": ["sex"], "answers": [["f", 1], ["m"]]}), r"answers: \[value, count\] pairs"),
         (lambda: constraint_from_spec({"marginal": ["sex"], "answers": [["f", 1], ["f", 2]]}), "a cell is listed twice"),
-        (lambda: bound("sex"), r"policy.constraints\[0\]: CountConstraint or MarginalConstraint, not text"),
+        (lambda: bound("sex"), r"policy.constraint.1: CountConstraint or MarginalConstraint, not text"),
         (lambda: bound(td.MarginalConstraint("sx")), "Did you mean 'sex'"),
         (lambda: bound(td.CountConstraint({"sex": ["f", "m"]}, 4)), "holds for every value"),
         (lambda: bound(td.MarginalConstraint("sex", answers=[1])), "2 cells are declared, 1 counts given"),

@@ -241,7 +241,7 @@ def bind_constraints(constraints: Sequence[Any], domain: Domain) -> tuple[Known,
             f"policy.constraints: {len(told):,} are declared, {MAX_CONSTRAINTS:,} are offered; "
             "declare whole tables as MarginalConstraint."
         )
-    return tuple(_bound(c, domain, f"policy.constraints[{i}]") for i, c in enumerate(told))
+    return tuple(_bound(c, domain, f"policy.constraint.{i + 1}") for i, c in enumerate(told))
 
 
 def _bound(constraint: Any, domain: Domain, where: str) -> Known:

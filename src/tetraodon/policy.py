@@ -79,7 +79,7 @@ class Policy:
         if not isinstance(domain, Domain):
             raise SpecificationError(f"policy.domain: a td.Domain, not {type(domain).__name__}.")
         told = listed(constraints, "policy.constraints", "a list of CountConstraint and MarginalConstraint")
-        declared = tuple(constraint_from_spec(c, f"policy.constraints[{i}]") for i, c in enumerate(told))
+        declared = tuple(constraint_from_spec(c, f"policy.constraint.{i + 1}") for i, c in enumerate(told))
         if presence not in ("public", "secret"):
             raise SpecificationError('policy.presence: "public" or "secret".')
         if people is not None and not isinstance(people, People):
