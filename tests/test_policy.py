@@ -334,7 +334,7 @@ DOMAIN = td.Domain(x=td.Integer(0, 9), c=td.Categorical(["p", "q"]))
         (
             lambda: td.Policy(DOMAIN, td.Full(), [1]),
             SpecificationError,
-            "policy.constraints.0.: a table such as",
+            "policy.constraint.1: a table such as",
         ),
         (
             lambda: td.Policy(
@@ -365,7 +365,7 @@ DOMAIN = td.Domain(x=td.Integer(0, 9), c=td.Categorical(["p", "q"]))
         (
             lambda: td.Policy.from_spec(td.Policy(DOMAIN, td.Full()).to_spec() | {"constraints": [{}]}),
             SpecificationError,
-            "policy.constraints.0.: one of marginal, where in",
+            "policy.constraint.1: one of marginal, where in",
         ),
         (
             lambda: secrets_from_spec("ful"),
