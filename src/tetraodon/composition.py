@@ -35,7 +35,7 @@ from .charges import (
     other_rows,
     reading_of,
     stated_by,
-)  # fmt: skip
+)
 from .constraints import Constraint, constraint_from_spec
 from .contexts import contexts, filtered
 from .entries import Charge
