@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -226,11 +225,12 @@ def columns_of(entry: Entry) -> dict[str, Any]:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
+    # Arrow reads from its own memory and in this thread: what is refused half way leaves no thread behind that still reads.
     how, (form, content) = entry.presentation, entry.content
     names = [*entry.attributes, *VALUES, *([] if how.suppress_below is None else [STATUS])]
     try:
         if form == "parquet":
-            table = parquet.read_table(io.BytesIO(content))
+            table = parquet.read_table(pa.BufferReader(content), use_threads=False)
             written = {how.named(n): n for n in names}
         else:
             written = {escaped(how.named(n)): n for n in names}
@@ -243,7 +243,8 @@ def columns_of(entry: Entry) -> dict[str, Any]:
                 quoted_strings_can_be_null=False,
             )
             parse = csv.ParseOptions(newlines_in_values=True)
-            table = csv.read_csv(io.BytesIO(content), parse_options=parse, convert_options=kinds)
+            alone = csv.ReadOptions(use_threads=False)
+            table = csv.read_csv(pa.BufferReader(content), alone, parse_options=parse, convert_options=kinds)
         if set(table.column_names) != set(written) or table.num_rows != entry.rows:
             raise misfit(entry)
         columns = {written[n]: table.column(n).combine_chunks() for n in table.column_names}
