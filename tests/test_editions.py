@@ -858,3 +858,39 @@ def test_another_row_of_a_person_may_be_kept_in_another_edition(tmp_path: Path) 
     assert [account.losses.value for account in session.ledger.accounts] == [2, 2]
     session.release(td.Histogram("age"), epsilon=1)  # of the same row as the sexes of that edition
     assert session.ledger.spent == 2
+
+
+def test_known_counts_of_all_rows_are_none_of_chosen_ones(tmp_path: Path) -> None:
+    """How many are of each age is known of everybody: two people of different batches may trade ages, which moves nothing in the table
+    of all and a cumulative count of one batch. An account that took the batch for the table would say 0."""
+    domain, ledger = td.Domain(x=td.Integer(0, 9)), tmp_path / "l.ledger"
+    data = {"x": [4, 5, 9, 0], "batch": ["1", "2", "1", "2"]}
+    plain = td.Policy(domain, td.Within(1))
+    known = td.Policy(
+        domain, td.Within(1), [td.MarginalConstraint("x", answers=[data["x"].count(v) for v in range(10)])]
+    )
+
+    def session(policy: Any, path: Path = ledger, edition: str = "", **told: Any) -> td.Session:
+        table = td.Table(data, domain, name="t", edition=edition, **told)
+        return td.Session(table, policy, epsilon=9, ledger=path)
+
+    batch: Any = {"where": {"batch": ["1"]}}
+    chosen = session(plain, **batch)
+    chosen.release(td.CDF("x"), epsilon=1)
+    [made] = [e.charge for e in chosen.ledger.entries if e.charge]
+    traded = [td.Table(d, domain, **batch).counts("x").dense for d in (data, data | {"x": [5, 4, 9, 0]})]
+    assert (
+        np.abs(np.cumsum(traded[0]) - np.cumsum(traded[1])).sum() == 1
+    )  # one edge of one record of the batch
+    assert loss_under(known, [dataclasses.replace(made, cost=dict(made.cost) | {"rows": ""})]).value == 0
+    with pytest.raises(PolicyError, match="other choices of its rows"):
+        session(known)
+    session(known, edition="2026")  # another table
+    first = tmp_path / "first.ledger"
+    session(known, first)
+    with pytest.raises(PolicyError, match="other choices of its rows"):
+        session(plain, first, **batch)  # the counts in force are of all rows
+    whole = session(plain, first)
+    whole.release(td.Histogram("x"), epsilon=1)
+    with pytest.raises(PolicyError, match="other choices of its rows"):
+        whole.ledger.charge(dataclasses.replace(made, policy_hash=plain.hash))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from .chain import canonical
-from .charges import understated_by
+from .charges import rows_of, understated_by
 from .composition import Composed, in_force, loss_under, plain_losses
 from .entries import Charge, Entry, Spec, policy_body, raised_body
 from .errors import BudgetError, LedgerError, PolicyError, SpecificationError
@@ -205,6 +205,25 @@ def _has_several_rows(declared: Entry) -> bool:
     spec = declared.body["policy"]
     people = spec.get("people") if isinstance(spec, Mapping) else None
     return isinstance(people, Mapping) and people.get("max_rows") != 1
+
+
+def check_choice(where: str, entries: tuple[Entry, ...], policy: Policy, edition: str, rows: str) -> None:
+    """Refuse a table of chosen rows beside known counts of another choice, before its policy is declared.
+
+    Args:
+        rows: the table's choice, as charges state it.
+
+    Raises:
+        PolicyError: the policy has known counts, and something was released from another choice; or rows are chosen, nothing was
+            released from them yet, and another policy in force has known counts, which may be those of other rows.
+    """
+    seen = {rows_of(entry.charge) for entry in entries if entry.charge and entry.charge.edition == edition}
+    others = [each for _, each in policies_of(entries) if each.known and each.hash != policy.hash]
+    if (policy.known and seen - {rows}) or (rows and rows not in seen and others):
+        raise PolicyError(
+            f"{where}: known counts of a table say nothing of other choices of its rows (where, sql), and this account has both; "
+            "keep a ledger for each choice. Nothing was spent or declared."
+        )
 
 
 def declaring(where: str, entries: tuple[Entry, ...], spec: Spec, policy_hash: str) -> list[dict[str, Any]]:

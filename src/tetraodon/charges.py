@@ -122,6 +122,12 @@ def other_rows(charge: Charge) -> bool:
     return bool(told.get("by_id")) or bool(reading_of(charge))
 
 
+def rows_of(charge: Charge) -> str:
+    """Which rows of the source a charge saw, "" for all: known counts speak of one choice."""
+    told = charge.cost.get("rows", "") if isinstance(charge.cost, Mapping) else ""
+    return told if isinstance(told, str) else ""
+
+
 def chosen_by(charge: Charge) -> tuple[str, ...]:
     """The attributes by whose values rows were chosen before they were counted."""
     told = charge.cost.get("chosen", ()) if isinstance(charge.cost, Mapping) else ()

@@ -34,6 +34,7 @@ from .charges import (
     losses_of,
     other_rows,
     reading_of,
+    rows_of,
     stated_by,
 )
 from .constraints import Constraint, constraint_from_spec
@@ -183,6 +184,11 @@ def loss_under(
         raise PolicyError(
             "a release with Gaussian noise has no loss in epsilon; use an account in rho and delta."
         )
+    if policy.known and _other_choices(charges):
+        raise PolicyError(
+            "known counts of a table say nothing of other choices of its rows (where, sql), and releases from both have no price "
+            "together; keep a ledger for each choice."
+        )
     tables: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:
         tables.setdefault((charge.edition, reading_of(charge)), []).append(charge)
@@ -230,6 +236,12 @@ def _of_one_table(
     return Composed(joint, TOGETHER) if largest(joint) <= largest(summed) else Composed(summed, BY_SECRET)
 
 
+def _other_choices(charges: Sequence[Charge]) -> bool:
+    """Whether releases of one edition saw different choices of its rows."""
+    seen = {(charge.edition, rows_of(charge)) for charge in charges}
+    return len(seen) > len({edition for edition, _ in seen})
+
+
 def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     """The sums of what the charges state for the one policy that they were all priced under; None where filters could
     lower them, where rows were chosen, or where several tables may show different rows of a person, whose losses do not add
@@ -237,6 +249,8 @@ def plain_losses(charges: Sequence[Charge], unit: Unit) -> Losses | None:
     if any(filtered(charge) or reading_of(charge) or chosen_by(charge) for charge in charges):
         return None
     if len({charge.edition for charge in charges}) > 1 and any(map(other_rows, charges)):
+        return None
+    if _other_choices(charges):
         return None
     parts = [_entering(stated_by(charge), charge, unit) for charge in charges]
     return _told(_summed(parts, np.ones((1, len(charges)), dtype=bool)))

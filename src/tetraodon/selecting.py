@@ -326,19 +326,23 @@ def choice_of(
 ) -> dict[str, Any]:
     """What a charge says of the rows that were chosen before they were counted; {} where all are read.
 
+    ``rows``: a digest of the choice, whoever competes: known counts of all rows are none of the chosen ones.
     ``by_id``: true where rows of a person are kept up to a bound; in another edition they may be others.
     ``reading``: a digest of the choice, where another one may show other rows of the same people: what rows of a person compete to be
     kept, or a query that says itself what the rows are.
     ``chosen``: the attributes by whose columns rows were chosen, so that who was is public.
 
     >>> from tetraodon import Integer
-    >>> choice_of(Domain(age=Integer(0, 9)), None, {"age": [1], "year": ["2025"]}, None)
-    {'chosen': ['age']}
+    >>> told = choice_of(Domain(age=Integer(0, 9)), None, {"age": [1], "year": ["2025"]}, None)
+    >>> told | {"rows": "…"}
+    {'rows': '…', 'chosen': ['age']}
     """
     told = conditions_spec(conditions(where))
     found: dict[str, Any] = {} if id is None else {"by_id": True}
-    if sql is not None or (id is not None and told):
+    if sql is not None or told:
         text = json.dumps([dict(told), sql], sort_keys=True, ensure_ascii=False)
-        found["reading"] = hashlib.sha256(text.encode()).hexdigest()
+        found["rows"] = hashlib.sha256(text.encode()).hexdigest()
+    if sql is not None or (id is not None and told):
+        found["reading"] = found["rows"]
     chosen = [name for name, a in domain.items() if set(a.columns(name)) & set(told)]
     return found | ({"chosen": chosen} if chosen else {})

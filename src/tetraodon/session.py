@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
+from .accounts import check_choice
 from .answers import answers
 from .composition import readable
 from .entries import Entry
-from .errors import DataError, SpecificationError
+from .errors import DataError, LedgerError, SpecificationError
 from .exact import Number
 from .explain import disclosed_lines, headline, odds_lines, protected_lines
 from .explain_people import chosen_lines, exempt_lines, people_lines
@@ -152,6 +153,11 @@ class Session:
         if ledger is not None and all(known.answers is not None for known in policy.known):
             # A declared policy stays in force for good, so a slip in a public count must not reach the ledger.
             self._check_known()
+        rows = table.choice.get("rows", "")
+        if ledger is not None and (policy.known or rows):
+            with suppress(LedgerError):  # none is there yet, or opening it says what is wrong
+                held = Ledger.existing(ledger)
+                check_choice(str(held), held.entries, policy, table.edition, rows)
         self.ledger = Ledger.in_memory(**told) if ledger is None else Ledger.open(ledger, **told)
 
     @property

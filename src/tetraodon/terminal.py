@@ -6,7 +6,9 @@ written; a terminal would obey the control sequences in them.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -51,6 +53,10 @@ def say(text: str, file: TextIO | None = None) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # what is left in the buffer fails again at the end, in Python's own words
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         raise OutputError(
             f"what was to be printed cannot be written ({error.strerror}); what was done before stays done."
         ) from None
