@@ -565,3 +565,29 @@ def test_an_epoch_is_charged_once_and_answers_stay(tmp_path: Path) -> None:
     (tmp_path / "people.permanent").unlink()  # a store made anew is another one
     s.release(permanent(tmp_path), epsilon=1, name="day 3")
     assert s.ledger.spent == 4 and verify(tmp_path / "a.ledger", []).ok
+
+
+def test_permanent_answers_of_another_edition_have_no_price_under_known_counts(tmp_path: Path) -> None:
+    """One of two is ill, as everybody knows, and each year the other one is somebody new, who is asked for the first time: four
+    editions tell of A four times more, for nothing."""
+    domain = td.Domain(ill=td.Categorical(["no", "yes"]))
+    counts = [td.CountConstraint({"ill": ["yes"]}, answer=1)]
+    told: Any = {"id": "who", "epoch": "e", "store": str(tmp_path / "answers.permanent")}
+    asked = td.Rows("ill", channel={"kind": "randomised-response"}, permanent=told)
+
+    def session(year: int, policy: Any, ledger: str) -> td.Session:
+        rows = {"who": ["A", f"B{year}"], "ill": ["no", "yes"]}
+        return td.Session(
+            td.Table(rows, domain, name="t", edition=str(year)), policy, epsilon=9, ledger=tmp_path / ledger
+        )
+
+    known, plain = td.Policy(domain, td.Full(), counts), td.Policy(domain, td.Full())
+    session(2020, known, "known.ledger").release(asked, epsilon=1, name="rows")
+    with pytest.raises(PolicyError, match="no price under known counts"):
+        session(2021, known, "known.ledger").release(asked, epsilon=1, name="rows")
+    told["store"] = str(tmp_path / "others.permanent")
+    asked = td.Rows("ill", channel={"kind": "randomised-response"}, permanent=told)
+    for year in (2020, 2021):
+        session(year, plain, "plain.ledger").release(asked, epsilon=1, name="rows")
+    with pytest.raises(PolicyError, match="no price under known counts"):
+        session(2021, known, "plain.ledger")

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from .chain import canonical
-from .charges import rows_of, understated_by
+from .charges import is_repeated, rows_of, understated_by
 from .composition import Composed, in_force, loss_under, plain_losses
 from .entries import Charge, Entry, Spec, policy_body, raised_body
 from .errors import BudgetError, LedgerError, PolicyError, SpecificationError
@@ -188,7 +188,8 @@ def accounts_of(entries: tuple[Entry, ...]) -> tuple[Account, ...]:
     declared, unit = declared_by(entries), unit_of(entries)
     charges = [entry.charge for entry in entries if entry.charge]
     [first, *more] = declared.values()
-    if not more and not (_has_several_rows(first) and len(editions_of(entries)) > 1):
+    apart = _has_several_rows(first) or (_has_known(first) and any(map(is_repeated, charges)))
+    if not more and not (apart and len(editions_of(entries)) > 1):
         stated = plain_losses(charges, unit)
         if stated is not None:
             return (Account(first.body["policy_hash"], first.seq, False, Composed(stated, "")),)
@@ -198,6 +199,12 @@ def accounts_of(entries: tuple[Entry, ...]) -> tuple[Account, ...]:
         Account(each.policy.hash, each.row, each.is_union, loss_under(each.policy, charges, unit, by_hash))
         for each in in_force(policies)
     )
+
+
+def _has_known(declared: Entry) -> bool:
+    """Whether counts are known under a policy."""
+    spec = declared.body["policy"]
+    return not isinstance(spec, Mapping) or bool(spec.get("constraints"))
 
 
 def _has_several_rows(declared: Entry) -> bool:

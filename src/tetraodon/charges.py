@@ -128,6 +128,14 @@ def rows_of(charge: Charge) -> str:
     return told if isinstance(told, str) else ""
 
 
+CHARGED_ONCE = "permanent answers, charged once"
+
+
+def is_repeated(charge: Charge) -> bool:
+    """Whether it stands for permanent answers that another charge has paid for."""
+    return isinstance(charge.cost, Mapping) and charge.cost.get("rule") == CHARGED_ONCE
+
+
 def chosen_by(charge: Charge) -> tuple[str, ...]:
     """The attributes by whose values rows were chosen before they were counted."""
     told = charge.cost.get("chosen", ()) if isinstance(charge.cost, Mapping) else ()

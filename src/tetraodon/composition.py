@@ -28,6 +28,7 @@ from .charges import (
     Losses,
     alone,
     chosen_by,
+    is_repeated,
     kept_rows,
     key_of,
     largest,
@@ -188,6 +189,12 @@ def loss_under(
         raise PolicyError(
             "known counts of a table say nothing of other choices of its rows (where, sql), and releases from both have no price "
             "together; keep a ledger for each choice."
+        )
+    paid = {charge.edition for charge in charges if charge.flag == "row" and not charge.loss.is_zero}
+    if policy.known and any(is_repeated(c) and c.edition not in paid for c in charges):
+        raise PolicyError(
+            "permanent answers that another edition paid for have no price under known counts: whoever makes up for a change there "
+            "is asked for the first time. Use another epoch, which is charged."
         )
     tables: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:

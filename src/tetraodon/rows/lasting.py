@@ -12,7 +12,7 @@ from typing import Any
 from ..accounts import counted
 from ..channels.permanent import Permanent as Store
 from ..channels.permanent import fingerprint
-from ..charges import cost_spec
+from ..charges import CHARGED_ONCE, cost_spec
 from ..entries import Charge, Entry, table_of
 from ..errors import OutputError, TetraodonError
 from ..loss import Loss
@@ -53,7 +53,7 @@ def charged_once(charge: Charge, strategy: RowStrategy, entries: Sequence[Entry]
             text = (
                 f"the permanent answers of epoch {lasting.epoch!r} once more, as charged in row {entry.seq}"
             )
-            cost = cost_spec(loss, "permanent answers, charged once", {}, (), strategy.exact_terms)
+            cost = cost_spec(loss, CHARGED_ONCE, {}, (), strategy.exact_terms)
             return replace(
                 charge, loss=loss, mechanism=own, cost=cost, disclosures=(*charge.disclosures, text)
             )
