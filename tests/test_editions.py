@@ -894,3 +894,18 @@ def test_known_counts_of_all_rows_are_none_of_chosen_ones(tmp_path: Path) -> Non
     whole.release(td.Histogram("x"), epsilon=1)
     with pytest.raises(PolicyError, match="other choices of its rows"):
         whole.ledger.charge(dataclasses.replace(made, policy_hash=plain.hash))
+
+
+def test_how_many_records_one_edition_has_lowers_no_price_of_another(tmp_path: Path) -> None:
+    """Of 2026 the table of g is known, which has two records; of 2025, with five, nothing. More people make up for each other there."""
+    domain = td.Domain(g=td.Categorical(["a", "b", "c", "d"]), v=td.Integer(0, 1))
+    plain, ledger = td.Policy(domain, td.Full()), tmp_path / "l.ledger"
+    five = td.Table({"g": ["a", "b", "c", "d", "a"], "v": [0, 0, 0, 0, 0]}, domain, name="t", edition="2025")
+    td.Session(five, plain, epsilon=99, ledger=ledger).release(td.Histogram("g", "v"), epsilon=2)
+    known = td.Policy(domain, td.Full(), [td.MarginalConstraint("g", answers=[1, 1, 0, 0])])
+    two = td.Table({"g": ["a", "b"], "v": [0, 1]}, domain, name="t", edition="2026")
+    session = td.Session(two, known, epsilon=99, ledger=ledger)
+    assert {account.losses.value for account in session.ledger.accounts} == {
+        2,
+        8,
+    }  # four records in a ring, each moves by 2

@@ -148,14 +148,23 @@ def _knowing(policy: Policy, known: Mapping[str, Constraint], agree: bool) -> Po
         SpecificationError
     ):  # answers of several editions, or counts that have no price together: told apart below
         pass
-    unanswered = []
-    for constraint in known.values():
-        spec = {key: value for key, value in constraint.to_spec().items() if key not in ANSWERS}
-        unanswered.append(constraint_from_spec(spec, "policy.constraints"))
     try:
-        return knowing(unanswered)
+        return knowing(_without_answers(tuple(known.values())))
     except SpecificationError as error:
         raise PolicyError(f"known counts of several policies together: {error}") from None
+
+
+def _without_answers(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """The same counts, of which it is known that they are known, and not what they are."""
+    specs = ({k: v for k, v in each.to_spec().items() if k not in ANSWERS} for each in constraints)
+    return [constraint_from_spec(spec, "policy.constraints") for spec in specs]
+
+
+@lru_cache(maxsize=64)
+def _unanswered(policy: Policy) -> Policy:
+    exempt = exempt_of({name: thawed(told) for name, told in policy.exempt})
+    constraints = _without_answers(policy.constraints)
+    return Policy(policy.domain, policy.secrets, constraints, policy.presence, exempt, policy.people)
 
 
 def loss_under(
@@ -199,8 +208,17 @@ def loss_under(
     tables: dict[tuple[str, str], list[Charge]] = {}
     for charge in charges:
         tables.setdefault((charge.edition, reading_of(charge)), []).append(charge)
+    held = {table[0]: policy for table in tables}
+    if policy.known and policy.neighbourhood.records is not None:
+        # How many records there are is known of an edition only if its own releases were made with these counts.
+        stating = {
+            policy.hash,
+            *(k for k, p in (declared or {}).items() if p.constraints == policy.constraints),
+        }
+        stated = {charge.edition for charge in charges if charge.policy_hash in stating}
+        held = {name: policy if name in stated else _unanswered(policy) for name in held}
     found = [
-        _of_one_table(policy, own, unit, declared, within if table == (edition, reading) else None)
+        _of_one_table(held[table[0]], own, unit, declared, within if table == (edition, reading) else None)
         for table, own in tables.items()
     ]
     if len(found) == 1:
