@@ -112,20 +112,17 @@ def key_of(charge: Charge) -> str:
 def reading_of(charge: Charge) -> str:
     """Which rows were chosen before those of a person were counted, "" for all: releases that saw other rows of the same people
     are about other records."""
-    told = charge.cost.get("reading", "") if isinstance(charge.cost, Mapping) else ""
-    return told if isinstance(told, str) else ""
+    return _text(charge, "reading")
 
 
 def other_rows(charge: Charge) -> bool:
     """Whether a person may have other rows than a charge saw, also if one was kept: another edition may show these."""
-    told = charge.cost if isinstance(charge.cost, Mapping) else {}
-    return bool(told.get("by_id")) or bool(reading_of(charge))
+    return bool(_kept(charge).get("by_id")) or bool(reading_of(charge))
 
 
 def rows_of(charge: Charge) -> str:
     """Which rows of the source a charge saw, "" for all: known counts speak of one choice."""
-    told = charge.cost.get("rows", "") if isinstance(charge.cost, Mapping) else ""
-    return told if isinstance(told, str) else ""
+    return _text(charge, "rows")
 
 
 CHARGED_ONCE = "permanent answers, charged once"
@@ -133,13 +130,22 @@ CHARGED_ONCE = "permanent answers, charged once"
 
 def is_repeated(charge: Charge) -> bool:
     """Whether it stands for permanent answers that another charge has paid for."""
-    return isinstance(charge.cost, Mapping) and charge.cost.get("rule") == CHARGED_ONCE
+    return _kept(charge).get("rule") == CHARGED_ONCE
 
 
 def chosen_by(charge: Charge) -> tuple[str, ...]:
     """The attributes by whose values rows were chosen before they were counted."""
-    told = charge.cost.get("chosen", ()) if isinstance(charge.cost, Mapping) else ()
-    return tuple(told)
+    return tuple(_kept(charge).get("chosen", ()))
+
+
+def _kept(charge: Charge) -> Mapping[str, Any]:
+    """The cost of a charge; a ledger may hold another kind of value there."""
+    return charge.cost if isinstance(charge.cost, Mapping) else {}
+
+
+def _text(charge: Charge, key: str) -> str:
+    told = _kept(charge).get(key, "")
+    return told if isinstance(told, str) else ""
 
 
 def largest(losses: Losses) -> Fraction:

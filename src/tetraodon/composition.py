@@ -136,22 +136,22 @@ def _join(known: dict[str, Constraint], constraint: Constraint) -> bool:
 
 def _knowing(policy: Policy, known: Mapping[str, Constraint], agree: bool) -> Policy:
     """A policy with these counts known, without their answers where these contradict each other."""
-    exempt = exempt_of({name: thawed(told) for name, told in policy.exempt})
-
-    def knowing(constraints: Sequence[Constraint]) -> Policy:
-        return Policy(policy.domain, policy.secrets, constraints, policy.presence, exempt, policy.people)
-
     try:
         if agree:
-            return knowing(tuple(known.values()))
+            return _with_counts(policy, tuple(known.values()))
     except (
         SpecificationError
     ):  # answers of several editions, or counts that have no price together: told apart below
         pass
     try:
-        return knowing(_without_answers(tuple(known.values())))
+        return _with_counts(policy, _without_answers(tuple(known.values())))
     except SpecificationError as error:
         raise PolicyError(f"known counts of several policies together: {error}") from None
+
+
+def _with_counts(policy: Policy, constraints: Sequence[Constraint]) -> Policy:
+    exempt = exempt_of({name: thawed(told) for name, told in policy.exempt})
+    return Policy(policy.domain, policy.secrets, constraints, policy.presence, exempt, policy.people)
 
 
 def _without_answers(constraints: Sequence[Constraint]) -> list[Constraint]:
@@ -162,9 +162,7 @@ def _without_answers(constraints: Sequence[Constraint]) -> list[Constraint]:
 
 @lru_cache(maxsize=64)
 def _unanswered(policy: Policy) -> Policy:
-    exempt = exempt_of({name: thawed(told) for name, told in policy.exempt})
-    constraints = _without_answers(policy.constraints)
-    return Policy(policy.domain, policy.secrets, constraints, policy.presence, exempt, policy.people)
+    return _with_counts(policy, _without_answers(policy.constraints))
 
 
 def loss_under(

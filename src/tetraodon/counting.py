@@ -12,12 +12,11 @@ from . import postgres
 from .attributes import Categorical, Integer, Numeric, Point
 from .cellular import Cells
 from .domain import Domain
-from .engine import encoded
+from .engine import encoded, person_of
 from .errors import DataError, EngineError
 from .files import Source, sealed
 from .number_cells import SMALL
 from .readable import kind_of
-from .reading import FOREIGN
 
 DENSE = 10**7
 BATCH = 1_000_000
@@ -184,7 +183,7 @@ def streamed(
                 rows = table[list(dict.fromkeys([*columns, *carried, *flawed]))]
             else:
                 rows = coded(source, table, domain, null, carried)
-            rows = rows if who is None else rows.mutate(id=rows[who].cast("string"))
+            rows = rows if who is None else rows.mutate(id=person_of(rows[who]))
             return rows.order_by("place") if source.is_placed else rows
 
         for batch in _batches(source.where, backend, sealed(source.where, "planning", planned)):
@@ -196,7 +195,7 @@ def streamed(
                 refused = batch.column("code").null_count > 0
                 cells = None if refused else _inside(source.where, domain, batch.column("code").to_numpy())
             ids = None if who is None else batch.column("id")
-            unnamed = ids is not None and _some_blank(ids)
+            unnamed = ids is not None and ids.null_count > 0
             if refused or unnamed:
                 break
             none = False
@@ -332,17 +331,6 @@ def check_ids(source: Source, ident: str) -> None:
         raise DataError(
             f"{source.where}: column {ident!r} is neither text nor integers, of which ids are read: convert it."
         )
-
-
-def _some_blank(ids: Any) -> bool:
-    """Whether an Arrow column of ids, as texts, holds a null, a blank, or what no text was made of."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if ids.null_count:
-        return True
-    told = pc.utf8_trim_whitespace(ids)
-    return bool(pc.any(pc.is_in(told, value_set=pa.array(["", FOREIGN], told.type))).as_py())
 
 
 def _columns(source: Source, domain: Domain) -> list[str]:

@@ -26,6 +26,7 @@ from .number_cells import (
     number_cells,
 )
 from .readable import kind_of
+from .reading import FOREIGN
 
 CASES = 64
 
@@ -279,6 +280,14 @@ def _listed(backend: Any, i: int, kind: Any, pairs: Sequence[tuple[Any, int]]) -
         return postgres.listed(backend, {f"key{i}": (kind, keys), f"found{i}": ("int64", cells)})
     keyed = {f"key{i}": pa.array(keys, kind.to_pyarrow()), f"found{i}": pa.array(cells, pa.int64())}
     return ibis.memtable(pa.table(keyed))
+
+
+def person_of(column: Any) -> Any:
+    """A column of ids as text, null where it names nobody: nulls, blanks, and what no text was made of."""
+    import ibis
+
+    text = column.cast("string")
+    return ibis.cases((text.strip().isin(["", FOREIGN]), ibis.null("string")), else_=text)
 
 
 def without(column: Any, null: Sequence[str]) -> Any:

@@ -264,15 +264,16 @@ def publish(
             if audits is not None and release.name in audits:
                 entries[-1][AUDIT] = dict(audits[release.name])
             digests[release.charge] = {f["path"]: f["sha256"] for f in entries[-1]["files"].values()}
-        manifest = manifest_of([*_earlier(folder, entries, context), *entries], context)
-        replaced = _replaced(folder, entries, files_of(manifest))
+        told = _manifest(folder)
+        manifest = manifest_of([*_earlier(folder, told, entries, context), *entries], context)
+        replaced = _replaced(folder, told, entries, files_of(manifest))
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         (stage / MANIFEST).write_text(text, encoding="utf-8")
         for release, _ in wanted:
             if isinstance(release, RowRelease) and release.is_staged:
                 check_unpublished(release.name, release.charge, ledger.entries)
-    for row, told in digests.items():
-        ledger.published(row, told)
+    for row, files_told in digests.items():
+        ledger.published(row, files_told)
     for path in replaced:
         with contextlib.suppress(OSError):
             path.unlink()
@@ -317,10 +318,9 @@ def refresh_report(folder: Path) -> None:
 
 
 def _earlier(
-    folder: Path, entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
+    folder: Path, told: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], context: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Releases of an earlier manifest that this ledger holds with these very files, under the same policy and edition."""
-    told = _manifest(folder)
     held = [(e.body["charge"], e.body["digests"]) for e in context["ledger"].entries if e.kind == "published"]
     names = {entry["name"] for entry in entries}
     found = []
@@ -343,10 +343,12 @@ def _earlier(
     return found
 
 
-def _replaced(folder: Path, entries: Sequence[Mapping[str, Any]], kept: Iterable[str]) -> list[Path]:
+def _replaced(
+    folder: Path, told: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], kept: Iterable[str]
+) -> list[Path]:
     """Files of earlier draws of these releases, as they were published, that no new file takes the place of: other formats."""
     names, stay, found = {entry["name"] for entry in entries}, set(kept), list[Path]()
-    for entry in _manifest(folder).get("releases", ()):
+    for entry in told.get("releases", ()):
         if not isinstance(entry, Mapping) or entry.get("name") not in names:
             continue
         for name, digest in files_of({"releases": [entry]}).items():

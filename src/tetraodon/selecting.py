@@ -26,7 +26,7 @@ from . import postgres
 from .attributes import MAX_EXACT, Categorical, Numeric
 from .counting import check_ids
 from .domain import Domain
-from .engine import cells_expression, is_listed, without
+from .engine import cells_expression, is_listed, person_of, without
 from .errors import SpecificationError, Unsupported
 from .exact import exact, show
 from .files import Connection, Source
@@ -34,7 +34,7 @@ from .number_cells import as_number, is_between
 from .people import Weight
 from .phrases import between
 from .readable import check_readable
-from .reading import FOREIGN, listed, table, under
+from .reading import listed, table, under
 
 NO_ID, NO_KEY, SAME_KEY, BAD_WEIGHT = range(4)
 
@@ -286,8 +286,8 @@ def _bounded(source: Source, selection: Selection, rows: Any, wrong: Sequence[tu
         return without(rows[f"c{source.columns.index(name)}"], selection.null)
 
     assert selection.person is not None
-    rows = rows.mutate(person=column(selection.person).cast("string"))
-    found = [(rows.person.isnull() | rows.person.strip().isin(["", FOREIGN]), NO_ID), *wrong]
+    rows = rows.mutate(person=person_of(column(selection.person)))
+    found = [(rows.person.isnull(), NO_ID), *wrong]
     if selection.key is None:
         # Any row may be kept, and the price says so. All columns order them, so that every reading of the same attributes keeps
         # the same rows, or equal ones.
